@@ -1,0 +1,1 @@
+"""Rigfit: will this model fit on these GPUs, and how fast will it run?"""

@@ -1,0 +1,1 @@
+"""The functional core: arithmetic and rules, without I/O, clock, log or randomness."""

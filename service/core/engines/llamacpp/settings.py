@@ -1,0 +1,42 @@
+"""What a user can fix about llama.cpp; None is left to the planner."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+SplitMode = Literal["none", "layer", "row", "tensor"]
+Tool = Literal["llama-server", "llama-bench"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverrideTensor:
+    """One `-ot` entry: tensors whose name the regex finds go to the named buffer type."""
+
+    pattern: str
+    buffer_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlamaCppSettings:
+    """The engine fields of a request, spelled as the contract spells them.
+
+    n_gpu_layers: number of slots, "all", or None for the planner's choice.
+    tensor_split: shares per device, any positive scale.
+    """
+
+    version: str | None = None
+    date: str | None = None
+    tool: Tool = "llama-server"
+    split_mode: SplitMode | None = None
+    main_gpu: int = 0
+    tensor_split: tuple[float, ...] | None = None
+    n_gpu_layers: int | Literal["all"] | None = None
+    n_batch: int = 2048
+    n_ubatch: int = 512
+    flash_attn: bool | None = None
+    cache_type_k: str | None = None
+    cache_type_v: str | None = None
+    kv_unified: bool | None = None
+    swa_full: bool = False
+    n_cpu_moe: int | None = None
+    override_tensor: tuple[OverrideTensor, ...] = ()
+    kv_offload: bool = True

@@ -1,0 +1,59 @@
+"""What the core refuses, as exceptions that carry their problem slug and the way out."""
+
+from collections.abc import Sequence
+
+
+class PlanProblem(Exception):
+    """A question that cannot be answered; shells render it as RFC 9457.
+
+    `slug` names the problem type of the contract, `detail` says what is wrong and what to do,
+    `suggestions` lists close valid values, `fields` the request fields concerned.
+    """
+
+    slug = "invalid-request"
+
+    def __init__(self, detail: str, *, suggestions: Sequence[str] = (), fields: Sequence[str] = ()) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.suggestions = tuple(suggestions)
+        self.fields = tuple(fields)
+
+
+class InvalidRequest(PlanProblem):
+    """A value outside what the field can mean."""
+
+
+class Contradiction(PlanProblem):
+    """Two parts of the request that exclude each other."""
+
+    slug = "contradiction"
+
+
+class Unsupported(PlanProblem):
+    """Something the engine itself would refuse."""
+
+    slug = "unsupported"
+
+
+class UnknownGpu(PlanProblem):
+    """A card that no catalogue entry or alias names exactly."""
+
+    slug = "unknown-gpu"
+
+
+class UnknownModel(PlanProblem):
+    """A model or quant that is not in the catalogue."""
+
+    slug = "unknown-model"
+
+
+class UnknownEngine(PlanProblem):
+    """An engine without a package here."""
+
+    slug = "unknown-engine"
+
+
+class UnreadableModel(PlanProblem):
+    """A model file whose header cannot be read or makes no sense."""
+
+    slug = "unreadable-model"
