@@ -1,0 +1,156 @@
+"""Which device each layer slot goes to: slots 0..La-1 are blocks, slot La is the output layer."""
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, Literal
+
+import numpy as np
+
+from service.core.problems import Contradiction, InvalidRequest
+
+CPU: Final = -1
+"""Device index of the host."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotRun:
+    """Slots `first` to `end` (exclusive) on one device."""
+
+    device: int
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotMap:
+    """Runs of consecutive slots per device, in slot order and without gaps; CPU is device -1.
+
+    `n_slots` is La + 1: every block of the file, MTP blocks included, and the output layer.
+    """
+
+    runs: tuple[SlotRun, ...]
+    n_slots: int
+    _firsts: tuple[int, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_firsts", tuple(run.first for run in self.runs))
+
+    def device_of(self, slot: int) -> int:
+        """Device that holds `slot`."""
+        return self.runs[bisect_right(self._firsts, slot) - 1].device
+
+    def range_of(self, device: int) -> tuple[int, int]:
+        """First and end slot of `device`; an empty range where it holds none. A device never has two runs."""
+        for run in self.runs:
+            if run.device == device:
+                return run.first, run.end
+        return 0, 0
+
+    @property
+    def output_device(self) -> int:
+        """Device of the output layer."""
+        return self.runs[-1].device
+
+    @property
+    def fully_offloaded(self) -> bool:
+        """Whether no slot, the output included, stays on the host."""
+        return self.runs[0].device != CPU
+
+
+def resolve_n_gpu_layers(n_gpu_layers: int | Literal["all"], n_layer_all: int) -> int:
+    """Slots to offload: "all" and any negative count mean every slot, larger counts are cut to La + 1.
+
+    Source: src/llama-model.cpp:2002 and 1590, llama.cpp in llama-cpp-python 0.3.36.
+    """
+    n_slots = n_layer_all + 1
+    if n_gpu_layers == "all" or n_gpu_layers < 0:
+        return n_slots
+    return min(n_gpu_layers, n_slots)
+
+
+def check_weights(weights: Sequence[float]) -> None:
+    """Refuse shares that float32 cannot hold or that no split can be made of.
+
+    Raises InvalidRequest for NaN, infinite, negative or out-of-range shares.
+    Source: std::stof in common/arg.cpp:2847, llama.cpp in llama-cpp-python 0.3.36; a negative share
+    would make the cut points fall, which std::upper_bound does not allow.
+    """
+    limit = float(np.finfo(np.float32).max)
+    smallest = float(np.finfo(np.float32).tiny)
+    for position, weight in enumerate(weights):
+        if math.isnan(weight) or weight < 0 or weight > limit or 0 < weight < smallest:
+            raise InvalidRequest(
+                f"tensor_split value {position} is {weight}; give each device a share between 0 and {limit:.3g}",
+                fields=("engine.tensor_split",),
+            )
+
+
+def cut_points(weights: Sequence[float]) -> tuple[float, ...]:
+    """Cumulative shares of the devices as float32 values, the last being 1.
+
+    Raises Contradiction where the shares add up to zero or beyond float32.
+    Source: src/llama-model.cpp:1576-1587, llama.cpp in llama-cpp-python 0.3.36.
+    """
+    running = np.float32(0)
+    sums = []
+    with np.errstate(over="ignore"):
+        for weight in weights:
+            running = np.float32(running + np.float32(weight))
+            sums.append(running)
+    if running == 0 or not np.isfinite(running):
+        raise Contradiction(
+            "the devices' shares add up to nothing, so no layer can be placed: give at least one device a share "
+            "above zero, or free memory to split by",
+            fields=("engine.tensor_split",),
+        )
+    return tuple(float(np.float32(partial / running)) for partial in sums)
+
+
+def first_slot_beyond(cut: float, offloaded: int) -> int:
+    """Smallest j in 0..offloaded with f32(j) / f32(offloaded) not below `cut`: where the next device begins.
+
+    The float32 quotient of two small integers equals the float64 quotient rounded once more.
+    Source: std::upper_bound in src/llama-model.cpp:1597, llama.cpp in llama-cpp-python 0.3.36.
+    """
+
+    def beyond(j: int) -> bool:
+        return float(np.float32(j / offloaded)) >= cut
+
+    guess = min(max(math.floor(cut * offloaded), 0), offloaded)
+    while guess > 0 and beyond(guess - 1):
+        guess -= 1
+    while guess < offloaded and not beyond(guess):
+        guess += 1
+    return guess
+
+
+@lru_cache(maxsize=4096)
+def _split(n_layer_all: int, n_gpu_layers: int, weights: tuple[float, ...]) -> SlotMap:
+    n_slots = n_layer_all + 1
+    offloaded = min(max(n_gpu_layers, 0), n_slots) if weights else 0
+    first_offloaded = n_slots - offloaded
+    runs = [SlotRun(device=CPU, first=0, end=first_offloaded)] if first_offloaded else []
+    if offloaded:
+        check_weights(weights)
+        begin = 0
+        for device, cut in enumerate(cut_points(weights)):
+            end = first_slot_beyond(cut, offloaded)
+            if end > begin:
+                runs.append(SlotRun(device=device, first=first_offloaded + begin, end=first_offloaded + end))
+                begin = end
+    return SlotMap(runs=tuple(runs), n_slots=n_slots)
+
+
+def split_slots(n_layer_all: int, n_gpu_layers: int, weights: Sequence[float]) -> SlotMap:
+    """Layer slots to devices by llama.cpp's float32 rule.
+
+    n_layer_all: La, the block count of the file; n_gpu_layers: slots to offload, counted from the output
+    layer down (see resolve_n_gpu_layers); weights: one share per device, free bytes where no -ts is given;
+    no devices means everything on the host.
+    Raises InvalidRequest or Contradiction for shares that cannot be split by.
+    Source: src/llama-model.cpp:1556-1614, llama.cpp in llama-cpp-python 0.3.36.
+    """
+    return _split(n_layer_all, n_gpu_layers, tuple(weights))
