@@ -64,7 +64,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """Where a number comes from: `source` says it in words or as an address, `verified` whether it was re-read there."""
+    """Where a number comes from: `source` in words or as an address, `verified` whether it was re-read there."""
 
     source: str
     verified: bool = True
