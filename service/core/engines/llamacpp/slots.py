@@ -1,18 +1,33 @@
 """Which device each layer slot goes to: slots 0..La-1 are blocks, slot La is the output layer."""
 
 import math
+import struct
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import accumulate
 from typing import Final, Literal
-
-import numpy as np
 
 from service.core.problems import Contradiction, InvalidRequest
 
 CPU: Final = -1
 """Device index of the host."""
+
+_FLOAT32 = struct.Struct("<f")
+_FLOAT32_MAX: Final = 3.4028234663852886e38
+_FLOAT32_MIN_NORMAL: Final = 1.1754943508222875e-38
+
+
+def float32(value: float) -> float:
+    """The float32 nearest to `value`, as the double that equals it.
+
+    Sums, products and quotients of two float32 values may be taken in double and rounded by this: double
+    has more than twice the digits of float32 and two more, so rounding twice changes nothing.
+    Raises OverflowError beyond float32.
+    """
+    rounded: float = _FLOAT32.unpack(_FLOAT32.pack(value))[0]
+    return rounded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +93,10 @@ def check_weights(weights: Sequence[float]) -> None:
     Source: std::stof in common/arg.cpp:2847, llama.cpp in llama-cpp-python 0.3.36; a negative share
     would make the cut points fall, which std::upper_bound does not allow.
     """
-    limit = float(np.finfo(np.float32).max)
-    smallest = float(np.finfo(np.float32).tiny)
     for position, weight in enumerate(weights):
-        if math.isnan(weight) or weight < 0 or weight > limit or 0 < weight < smallest:
+        if not (weight == 0 or _FLOAT32_MIN_NORMAL <= weight <= _FLOAT32_MAX):
             raise InvalidRequest(
-                f"tensor_split value {position} is {weight}; give each device a share between 0 and {limit:.3g}",
+                f"tensor_split value {position} is {weight}; give each device a share between 0 and 3.4e38",
                 fields=("engine.tensor_split",),
             )
 
@@ -94,30 +107,27 @@ def cut_points(weights: Sequence[float]) -> tuple[float, ...]:
     Raises Contradiction where the shares add up to zero or beyond float32.
     Source: src/llama-model.cpp:1576-1587, llama.cpp in llama-cpp-python 0.3.36.
     """
-    running = np.float32(0)
-    sums = []
-    with np.errstate(over="ignore"):
-        for weight in weights:
-            running = np.float32(running + np.float32(weight))
-            sums.append(running)
-    if running == 0 or not np.isfinite(running):
+    try:
+        sums = tuple(accumulate(map(float32, weights), lambda total, weight: float32(total + weight)))
+    except OverflowError:
+        sums = (0.0,)
+    if sums[-1] == 0:
         raise Contradiction(
-            "the devices' shares add up to nothing, so no layer can be placed: give at least one device a share "
-            "above zero, or free memory to split by",
+            "the devices' shares add up to nothing that float32 can hold, so no layer can be placed: give at least "
+            "one device a share above zero, or free memory to split by",
             fields=("engine.tensor_split",),
         )
-    return tuple(float(np.float32(partial / running)) for partial in sums)
+    return tuple(float32(partial / sums[-1]) for partial in sums)
 
 
 def first_slot_beyond(cut: float, offloaded: int) -> int:
     """Smallest j in 0..offloaded with f32(j) / f32(offloaded) not below `cut`: where the next device begins.
 
-    The float32 quotient of two small integers equals the float64 quotient rounded once more.
     Source: std::upper_bound in src/llama-model.cpp:1597, llama.cpp in llama-cpp-python 0.3.36.
     """
 
     def beyond(j: int) -> bool:
-        return float(np.float32(j / offloaded)) >= cut
+        return float32(j / offloaded) >= cut
 
     guess = min(max(math.floor(cut * offloaded), 0), offloaded)
     while guess > 0 and beyond(guess - 1):
