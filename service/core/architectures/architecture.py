@@ -1,0 +1,106 @@
+"""What llama.cpp knows about each model architecture, by the name in `general.architecture`."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from service.core.architectures.window import SlidingWindow
+
+MemoryKind = Literal[
+    "none",
+    "attention",
+    "recurrent",
+    "hybrid",
+    "hybrid_indexed",
+    "indexed",
+    "indexed_windowed",
+    "block_indexed",
+    "compressed",
+    "borrowed",
+]
+RecurrentLayers = Literal["none", "all", "no_kv_heads", "no_kv_heads_no_ff", "interval"]
+StateFamily = Literal["mamba1", "mamba2", "delta_net", "kda", "rwkv", "shortconv", "linear_attention"]
+IndexedLayers = Literal["trunk", "after_dense_lead", "attention", "compressed", "types"]
+IndexerTypes = Literal["unread", "required", "all", "zeros", "glm_5_2"]
+LatentAttention = Literal["no", "optional", "required"]
+Ties = Literal["never", "possible", "always"]
+MultiAxisRope = Literal["never", "with_sections", "always"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateRule:
+    """Recurrent state of an architecture: which layers carry one, and by which family of formula.
+
+    default_interval: every n-th layer attends where the file says neither `attention.recurrent_layers` nor
+    `full_attention_interval`.
+    keeps_attention: recurrent layers own a KV cache as well.
+    has_groups: the file states `ssm.group_count`.
+    """
+
+    family: StateFamily
+    layers: RecurrentLayers
+    default_interval: int | None = None
+    keeps_attention: bool = False
+    has_groups: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexerRule:
+    """Sparse-attention indexer: which layers cache indexer keys.
+
+    layers: those of the trunk; those after the leading dense blocks; those that attend; those with compress ratio 4; or
+    those that `attention.indexer.types` marks.
+    types: the value of that key where it is missing ("unread": it is never read).
+    optional: an indexer exists only where the file states `attention.indexer.top_k` > 0.
+    """
+
+    layers: IndexedLayers
+    types: IndexerTypes = "unread"
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Architecture:
+    """Rules that hold for every file of one architecture.
+
+    memory: the class of cache llama.cpp makes for it (llama_model::create_memory); "attention" is the standard
+    K and V cache, two of them where `window` applies.
+    mla: reads key_length_mla and value_length_mla: a K-only cache where both are given.
+    v_is_latent: the value head is the compressed latent, whatever value_length says.
+    reads_shared_kv_layers, kv_layers_from_start: layers past that index reuse an earlier layer's K and V.
+    ties_embeddings: whether the output matrix may be, or always is, the token embedding.
+    token_embd_may_be_output: the reverse: the file may hold only output.weight.
+    output_reads_token_embd: no output tensor of its own: the head multiplies the token embedding where it lies (host).
+    tensor_split: may run with split mode "tensor".
+    state_rollback: keeps draft snapshots of its recurrent state (n_rs_seq).
+    flash_attention: False where llama.cpp forces it off.
+    encoder: has an encoder graph, so logits rows are always n_batch.
+    causal: attention when the file does not say.
+    router_layer: one more single-head layer after the blocks.
+    mtp_attention_only: its MTP context is a plain K and V cache.
+    not_a_main_model: why llama.cpp cannot run such a file by itself, and what to do.
+
+    Source: src/llama-arch.cpp:1058-1179, src/llama-model.cpp:2352-2840 and 3020-3211, src/models/*.cpp
+    (llama.cpp in llama-cpp-python 0.3.36).
+    """
+
+    name: str
+    memory: MemoryKind = "attention"
+    window: SlidingWindow | None = None
+    state: StateRule | None = None
+    indexer: IndexerRule | None = None
+    mla: LatentAttention = "no"
+    v_is_latent: bool = False
+    reads_shared_kv_layers: bool = False
+    kv_layers_from_start: int | None = None
+    ties_embeddings: Ties = "possible"
+    token_embd_may_be_output: bool = False
+    output_reads_token_embd: bool = False
+    tensor_split: bool = True
+    state_rollback: bool = False
+    flash_attention: bool = True
+    encoder: bool = False
+    causal: bool = True
+    multi_axis_rope: MultiAxisRope = "never"
+    router_layer: bool = False
+    mtp_attention_only: bool = False
+    not_a_main_model: str | None = None
