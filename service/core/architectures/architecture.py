@@ -65,7 +65,6 @@ class Architecture:
     memory: the class of cache llama.cpp makes for it (llama_model::create_memory); "attention" is the standard
     K and V cache, two of them where `window` applies.
     mla: reads key_length_mla and value_length_mla: a K-only cache where both are given.
-    v_is_latent: the value head is the compressed latent, whatever value_length says.
     reads_shared_kv_layers, kv_layers_from_start: layers past that index reuse an earlier layer's K and V.
     ties_embeddings: whether the output matrix may be, or always is, the token embedding.
     token_embd_may_be_output: the reverse: the file may hold only output.weight.
@@ -77,6 +76,20 @@ class Architecture:
     causal: attention when the file does not say.
     router_layer: one more single-head layer after the blocks.
     mtp_attention_only: its MTP context is a plain K and V cache.
+    nextn_needs_tensors: draft layers count only where the file holds them.
+    loops: `num_loops` runs the blocks several times, with a cache for each run.
+    v_is_latent: the value head is the compressed latent, whatever value_length says.
+    halves_full_rope: full-attention layers rotate half of rope.dimension_count.
+    head_sizes_without_heads: key_length and value_length count even where the first layer has no heads.
+    hyper_connected_output: the output embedding is hyper_connection.count embeddings wide.
+    features_are_embedding: `features_length` is the embedding, `embedding_length` the output.
+    input_is_output_width: takes embeddings as wide as it gives.
+    reads_cycles: block_count is the product of the `hrm.*` cycles.
+    reads_ple: `ple.layers` marks layers with n-gram embeddings and a convolution history.
+    n_expert_shared_default, n_ff_shexp_from_experts: shared experts where the file does not size them.
+    one_expert_is_dense: a single expert means none.
+    all_layers_dense: leading_dense_block_count is every layer.
+    attn_logit_softcap, final_logit_softcap: soft caps where the file does not say; 0 where there is none.
     not_a_main_model: why llama.cpp cannot run such a file by itself, and what to do.
 
     Source: src/llama-arch.cpp:1058-1179, src/llama-model.cpp:2352-2840 and 3020-3211, src/models/*.cpp
@@ -89,7 +102,6 @@ class Architecture:
     state: StateRule | None = None
     indexer: IndexerRule | None = None
     mla: LatentAttention = "no"
-    v_is_latent: bool = False
     reads_shared_kv_layers: bool = False
     kv_layers_from_start: int | None = None
     ties_embeddings: Ties = "possible"
@@ -103,4 +115,20 @@ class Architecture:
     multi_axis_rope: MultiAxisRope = "never"
     router_layer: bool = False
     mtp_attention_only: bool = False
+    nextn_needs_tensors: bool = False
+    loops: bool = False
+    v_is_latent: bool = False
+    halves_full_rope: bool = False
+    head_sizes_without_heads: bool = False
+    hyper_connected_output: bool = False
+    features_are_embedding: bool = False
+    input_is_output_width: bool = False
+    reads_cycles: bool = False
+    reads_ple: bool = False
+    n_expert_shared_default: int = 0
+    n_ff_shexp_from_experts: bool = False
+    one_expert_is_dense: bool = False
+    all_layers_dense: bool = False
+    attn_logit_softcap: float = 0.0
+    final_logit_softcap: float = 0.0
     not_a_main_model: str | None = None

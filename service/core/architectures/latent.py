@@ -18,6 +18,8 @@ LATENT = (
         indexer=IndexerRule(layers="compressed"),
         ties_embeddings="never",
         state_rollback=True,
+        nextn_needs_tensors=True,
+        hyper_connected_output=True,
     ),
     Architecture(
         name="dots3note",

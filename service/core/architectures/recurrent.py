@@ -18,6 +18,7 @@ RECURRENT = (
         tensor_split=False,
         state_rollback=True,
         multi_axis_rope="with_sections",
+        n_ff_shexp_from_experts=True,
         mtp_attention_only=True,
     ),
     Architecture(
@@ -73,6 +74,7 @@ RECURRENT = (
         window=SlidingWindow(layers="attention", condition="positive"),
         state=StateRule(family="shortconv", layers="no_kv_heads"),
         state_rollback=True,
+        all_layers_dense=True,
     ),
     Architecture(
         name="lfm2moe", memory="hybrid", state=StateRule(family="shortconv", layers="no_kv_heads"), state_rollback=True
@@ -106,7 +108,11 @@ RECURRENT = (
         mtp_attention_only=True,
     ),
     Architecture(
-        name="plamo2", memory="hybrid", state=StateRule(family="mamba2", layers="no_kv_heads"), tensor_split=False
+        name="plamo2",
+        memory="hybrid",
+        state=StateRule(family="mamba2", layers="no_kv_heads"),
+        tensor_split=False,
+        head_sizes_without_heads=True,
     ),
     Architecture(
         name="qwen35",
@@ -138,6 +144,8 @@ RECURRENT = (
         tensor_split=False,
         state_rollback=True,
         multi_axis_rope="always",
+        hyper_connected_output=True,
+        reads_ple=True,
     ),
     Architecture(
         name="rwkv6", memory="recurrent", state=StateRule(family="rwkv", layers="all"), ties_embeddings="never"

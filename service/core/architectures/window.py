@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 WindowKind = Literal["standard", "chunked", "symmetric"]
+SwaType = Literal["none", "standard", "chunked", "symmetric"]
 WindowedLayers = Literal["period", "array", "attention", "all"]
 WindowCondition = Literal["always", "positive", "unless_zero"]
 

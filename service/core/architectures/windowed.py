@@ -18,27 +18,49 @@ WINDOWED = (
     ),
     Architecture(name="exaone-moe", window=SlidingWindow(period=4)),
     Architecture(name="exaone4", window=SlidingWindow(period=4, default_tokens=4096, only_trunk_layers=64)),
-    Architecture(name="gemma2", window=SlidingWindow(period=2, default_tokens=4096), ties_embeddings="always"),
+    Architecture(
+        name="gemma2",
+        window=SlidingWindow(period=2, default_tokens=4096),
+        ties_embeddings="always",
+        attn_logit_softcap=50.0,
+        final_logit_softcap=30.0,
+    ),
     Architecture(name="gemma3", window=SlidingWindow(period=6, condition="positive")),
-    Architecture(name="gemma3n", window=SlidingWindow(period=5), kv_layers_from_start=20, tensor_split=False),
-    Architecture(name="gemma4", window=SlidingWindow(layers="array"), reads_shared_kv_layers=True),
+    Architecture(
+        name="gemma3n",
+        window=SlidingWindow(period=5),
+        kv_layers_from_start=20,
+        tensor_split=False,
+        final_logit_softcap=30.0,
+    ),
+    Architecture(
+        name="gemma4", window=SlidingWindow(layers="array"), reads_shared_kv_layers=True, final_logit_softcap=30.0
+    ),
     Architecture(
         name="gemma4-assistant",
         memory="borrowed",
         window=SlidingWindow(layers="array"),
         ties_embeddings="always",
-        not_a_main_model="a draft model that shares its target's KV cache: plan the target model and give this file as draft",
+        input_is_output_width=True,
+        not_a_main_model="a draft model that shares its target's KV cache: plan the target and give this as draft",
     ),
     Architecture(name="gpt-oss", window=SlidingWindow(period=2), ties_embeddings="never"),
     Architecture(name="granite_swa", window=SlidingWindow(layers="array")),
-    Architecture(name="laguna", window=SlidingWindow(period=4, dense_first=True, condition="positive")),
+    Architecture(
+        name="laguna",
+        window=SlidingWindow(period=4, dense_first=True, condition="positive"),
+        n_expert_shared_default=1,
+        n_ff_shexp_from_experts=True,
+    ),
     Architecture(
         name="llama4", window=SlidingWindow(period=4, kind="chunked", condition="unless_zero", forced_tokens=8192)
     ),
     Architecture(name="maple", window=SlidingWindow(layers="array"), ties_embeddings="never"),
     Architecture(name="mellum", window=SlidingWindow(period=4, condition="positive"), ties_embeddings="never"),
     Architecture(name="mimo2", window=SlidingWindow(layers="array"), ties_embeddings="never"),
-    Architecture(name="muse-glimmer", window=SlidingWindow(period=4), ties_embeddings="never"),
+    Architecture(
+        name="muse-glimmer", window=SlidingWindow(period=4), ties_embeddings="never", final_logit_softcap=30.0
+    ),
     Architecture(
         name="olmo2", window=SlidingWindow(period=4, condition="positive"), ties_embeddings="never", tensor_split=False
     ),
@@ -47,5 +69,5 @@ WINDOWED = (
         name="smallthinker", window=SlidingWindow(period=4, dense_first=True, condition="positive", forced_tokens=4096)
     ),
     Architecture(name="spark2_5", window=SlidingWindow(layers="array")),
-    Architecture(name="step35", window=SlidingWindow(layers="array"), ties_embeddings="never"),
+    Architecture(name="step35", window=SlidingWindow(layers="array"), ties_embeddings="never", halves_full_rope=True),
 )
