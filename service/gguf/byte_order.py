@@ -4,12 +4,16 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Literal
 
-from service.gguf.limits import MAX_TENSOR_DIMENSIONS
+from service.gguf.limits import MAX_TENSOR_DIMENSIONS, MAX_TENSOR_NAME_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByteOrder:
-    """Layouts of one byte order; `tensor_tails[d]` reads d dimensions, the type and the offset of a tensor."""
+    """Layouts of one byte order.
+
+    `tensor_heads[n]` reads a name of n bytes and the number of dimensions of a tensor, `tensor_tails[d]`
+    its d dimensions, type and offset.
+    """
 
     name: Literal["little", "big"]
     code: Literal["<", ">"]
@@ -17,6 +21,7 @@ class ByteOrder:
     u64: Struct
     counts: Struct
     array_head: Struct
+    tensor_heads: tuple[Struct, ...]
     tensor_tails: tuple[Struct, ...]
 
     def array(self, value_code: str, count: int) -> Struct:
@@ -32,6 +37,7 @@ def _byte_order(name: Literal["little", "big"], code: Literal["<", ">"]) -> Byte
         u64=Struct(f"{code}Q"),
         counts=Struct(f"{code}QQ"),
         array_head=Struct(f"{code}IQ"),
+        tensor_heads=tuple(Struct(f"{code}{name_bytes}sI") for name_bytes in range(MAX_TENSOR_NAME_BYTES + 1)),
         tensor_tails=tuple(Struct(f"{code}{dimensions}QIQ") for dimensions in range(MAX_TENSOR_DIMENSIONS + 1)),
     )
 

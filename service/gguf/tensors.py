@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from math import prod
+from typing import NoReturn
 
 from service.core.tensor_types import REMOVED_TENSOR_TYPES, TENSOR_TYPES
 from service.core.types import Tensor, TensorType
@@ -29,10 +30,11 @@ class TensorTableReader:
         unknown types, rows that are no whole number of blocks, offsets that leave gaps or overlap.
         Source: gguf_init_from_reader, ggml/src/gguf.cpp:654-810 (llama.cpp in llama-cpp-python 0.3.36).
         """
+        self.window.reading = "the tensor table"
         tensors: dict[str, Tensor] = {}
         next_offset_bytes = end_bytes = 0
-        for index in range(count):
-            tensor, offset_bytes = self._tensor(index)
+        for _ in range(count):
+            tensor, offset_bytes = self._tensor()
             if tensor.name in tensors:
                 raise self.window.refusal(f"tensor {tensor.name!r} appears twice")
             if offset_bytes != next_offset_bytes:
@@ -45,23 +47,21 @@ class TensorTableReader:
             next_offset_bytes = pad(end_bytes, self.alignment_bytes)
         return tensors, end_bytes
 
-    def _tensor(self, index: int) -> tuple[Tensor, int]:
-        window = self.window
-        window.reading = f"the name of tensor {index}"
-        name = decode_name(window, window.text(self.order, MAX_TENSOR_NAME_BYTES))
-        window.reading = f"tensor {name!r}"
-        (dimensions,) = window.unpack(self.order.u32)
+    def _tensor(self) -> tuple[Tensor, int]:
+        window, order = self.window, self.order
+        (name_bytes,) = window.unpack(order.u64)
+        if name_bytes > MAX_TENSOR_NAME_BYTES:
+            raise window.refusal(f"a tensor's name has {name_bytes:,} bytes, more than {MAX_TENSOR_NAME_BYTES}")
+        raw_name, dimensions = window.unpack(order.tensor_heads[name_bytes])
+        name = decode_name(window, raw_name)
         if dimensions > MAX_TENSOR_DIMENSIONS:
             raise window.refusal(f"tensor {name!r} has {dimensions:,} dimensions")
-        *shape, type_id, offset_bytes = window.unpack(self.order.tensor_tails[dimensions])
-        tensor_type = self._type(name, type_id)
+        *shape, type_id, offset_bytes = window.unpack(order.tensor_tails[dimensions])
+        tensor_type = TENSOR_TYPES.get(type_id) or self._refuse_type(name, type_id)
         size_bytes = self._size_bytes(name, tensor_type, shape)
         return Tensor(name=name, type=tensor_type, shape=tuple(shape) or (1,), size_bytes=size_bytes), offset_bytes
 
-    def _type(self, name: str, type_id: int) -> TensorType:
-        tensor_type = TENSOR_TYPES.get(type_id)
-        if tensor_type is not None:
-            return tensor_type
+    def _refuse_type(self, name: str, type_id: int) -> NoReturn:
         removed = REMOVED_TENSOR_TYPES.get(type_id)
         if removed is not None:
             raise self.window.refusal(
@@ -71,7 +71,7 @@ class TensorTableReader:
 
     def _size_bytes(self, name: str, tensor_type: TensorType, shape: list[int]) -> int:
         elements = prod(shape)
-        if elements > _MAX_ELEMENTS or any(extent > _MAX_ELEMENTS for extent in shape):
+        if elements > _MAX_ELEMENTS or max(shape, default=0) > _MAX_ELEMENTS:
             raise self.window.refusal(f"tensor {name!r} has the absurd shape {shape}")
         row_elements = shape[0] if shape else 1
         if row_elements % tensor_type.block_elements:
