@@ -1,0 +1,36 @@
+"""Runs migrations on the connection that service.store.migrations gives, or on RIGFIT_DATABASE_URL."""
+
+from alembic import context
+from sqlalchemy import Connection, func, select
+
+from service.settings import Settings
+from service.store.database import open_database
+from service.store.tables import Table
+
+# any number that no other program takes as its advisory lock
+MIGRATION_LOCK = 0x5219F17
+
+
+def migrate(connection: Connection) -> None:
+    """Migrate in one transaction; on PostgreSQL a second migrating process waits and then finds nothing to do."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(MIGRATION_LOCK)))
+    context.configure(
+        connection=connection,
+        target_metadata=Table.metadata,
+        # SQLite changes a table by copying it
+        render_as_batch=connection.dialect.name == "sqlite",
+        compare_server_default=True,
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+given: Connection | None = context.config.attributes.get("connection")
+if given is not None:
+    migrate(given)
+else:
+    engine = open_database(Settings().database_url)
+    with engine.begin() as opened:
+        migrate(opened)
+    engine.dispose()

@@ -1,0 +1,63 @@
+"""Opening a database: one engine per process, sessions as transactions."""
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import URL, Engine, create_engine, event, make_url
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from service.store.tables import Table
+
+SQLITE_BUSY_TIMEOUT_MS = 10_000
+
+
+def open_database(url: str, *, connections: int = 10) -> Engine:
+    """Open the database at an SQLAlchemy URL; nothing is connected before the first use.
+
+    An SQLite file and its folder are made where absent. Raises ValueError for any other kind of database.
+    """
+    address = make_url(url)
+    match address.get_backend_name():
+        case "sqlite":
+            return _open_sqlite(address)
+        case "postgresql" | "postgres":
+            address = address.set(drivername="postgresql+psycopg")
+            return create_engine(address, pool_size=connections, pool_pre_ping=True)
+        case other:
+            raise ValueError(f"RIGFIT_DATABASE_URL names {other}: use postgresql+psycopg:// or sqlite:///")
+
+
+def _open_sqlite(address: URL) -> Engine:
+    if not address.database or address.database == ":memory:":
+        raise ValueError("RIGFIT_DATABASE_URL must name an SQLite file: sqlite:///var/rigfit.sqlite3")
+    Path(address.database).parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(address)
+    event.listen(engine, "connect", _configure_sqlite)
+    return engine
+
+
+def _configure_sqlite(connection: sqlite3.Connection, _: ConnectionPoolEntry) -> None:
+    """Readers never wait for a writer (WAL), foreign keys hold, a second writer waits its turn."""
+    connection.execute(f"PRAGMA busy_timeout = {SQLITE_BUSY_TIMEOUT_MS}")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+@contextmanager
+def transaction(engine: Engine) -> Iterator[Session]:
+    """Open a session whose work is committed at the end of the block, or undone where the block raises."""
+    with Session(engine, expire_on_commit=False) as session, session.begin():
+        yield session
+
+
+def insert_where_absent(session: Session, table: type[Table], values: Mapping[str, object]) -> None:
+    """Insert a row unless one with its key is there, also where another process inserts it at this moment."""
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(postgresql.insert(table).values(values).on_conflict_do_nothing())
+    else:
+        session.execute(sqlite.insert(table).values(values).on_conflict_do_nothing())

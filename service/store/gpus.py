@@ -1,0 +1,113 @@
+"""The catalogue of cards: built-in ones follow hardware_db, a user's own are never touched by it."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import orjson
+from sqlalchemy import delete, insert, select
+from sqlalchemy.orm import Session
+
+from service.store.revisions import Changes, move_revision
+from service.store.tables import GpuAliasTable, GpuTable, JsonObject, Origin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuEntry:
+    """A card to keep: its record as JSON, and every alias that names it, as the resolver normalises them."""
+
+    slug: str
+    record: JsonObject
+    aliases: Sequence[str] = ()
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the entry's content, independent of the order of keys and aliases."""
+        content = [self.slug, self.record, sorted(self.aliases)]
+        return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredGpu:
+    """A card as the catalogue holds it; `version` counts its changes."""
+
+    slug: str
+    record: JsonObject
+    origin: str
+    version: int
+    updated_at: datetime
+
+
+def gpus(session: Session) -> list[StoredGpu]:
+    """Read the whole catalogue, by slug."""
+    return [_stored(row) for row in session.scalars(select(GpuTable).order_by(GpuTable.slug))]
+
+
+def gpu(session: Session, slug: str) -> StoredGpu | None:
+    """Read one card."""
+    row = session.get(GpuTable, slug, populate_existing=True)
+    return None if row is None else _stored(row)
+
+
+def aliases(session: Session) -> Mapping[str, Sequence[str]]:
+    """Read all aliases with the cards they name; more than one card means the alias is ambiguous."""
+    found: dict[str, list[str]] = {}
+    query = select(GpuAliasTable.alias, GpuAliasTable.slug).order_by(GpuAliasTable.alias, GpuAliasTable.slug)
+    for alias, slug in session.execute(query):
+        found.setdefault(alias, []).append(slug)
+    return found
+
+
+def keep_user_gpu(session: Session, entry: GpuEntry) -> StoredGpu:
+    """Insert or replace a card in the user's name; a built-in one that is edited becomes the user's."""
+    move_revision(session, "gpus")
+    previous = session.scalar(select(GpuTable.version).where(GpuTable.slug == entry.slug)) or 0
+    _remove(session, [entry.slug])
+    _insert(session, [entry], origin="user", versions={entry.slug: previous + 1})
+    return _stored(session.get_one(GpuTable, entry.slug, populate_existing=True))
+
+
+def synchronise_builtin_gpus(session: Session, entries: Iterable[GpuEntry]) -> Changes:
+    """Make the built-in part of the catalogue equal to `entries`; rows of users stay as they are."""
+    summaries = select(GpuTable.slug, GpuTable.digest, GpuTable.origin, GpuTable.version)
+    held = {row.slug: row for row in session.execute(summaries)}
+    wanted = {entry.slug: entry for entry in entries}
+    builtin = {slug: row.digest for slug, row in held.items() if row.origin == "builtin"}
+    new = [entry for slug, entry in wanted.items() if slug not in held]
+    changed = [wanted[slug] for slug, digest in builtin.items() if slug in wanted and wanted[slug].digest != digest]
+    removed = [slug for slug in builtin if slug not in wanted]
+    _remove(session, [*removed, *(entry.slug for entry in changed)])
+    versions = {entry.slug: held[entry.slug].version + 1 for entry in changed}
+    _insert(session, [*new, *changed], origin="builtin", versions=versions)
+    return Changes(inserted=len(new), changed=len(changed), removed=len(removed))
+
+
+def _stored(row: GpuTable) -> StoredGpu:
+    return StoredGpu(
+        slug=row.slug, record=row.record, origin=row.origin, version=row.version, updated_at=row.updated_at
+    )
+
+
+def _remove(session: Session, slugs: Sequence[str]) -> None:
+    if slugs:
+        session.execute(delete(GpuTable).where(GpuTable.slug.in_(slugs)))
+
+
+def _insert(session: Session, entries: Sequence[GpuEntry], *, origin: Origin, versions: Mapping[str, int]) -> None:
+    """Insert in bulk: two statements, however many cards."""
+    rows = [
+        {
+            "slug": entry.slug,
+            "record": entry.record,
+            "digest": entry.digest,
+            "origin": origin,
+            "version": versions.get(entry.slug, 1),
+        }
+        for entry in entries
+    ]
+    names = [{"alias": alias, "slug": entry.slug} for entry in entries for alias in sorted(set(entry.aliases))]
+    if rows:
+        session.execute(insert(GpuTable), rows)
+    if names:
+        session.execute(insert(GpuAliasTable), names)

@@ -1,0 +1,122 @@
+"""The catalogue of models: GGUF headers addressed by the digest of their content."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import delete, insert, select
+from sqlalchemy.orm import Session
+
+from service.store.database import insert_where_absent
+from service.store.revisions import Changes, move_revision
+from service.store.tables import ModelTable, Origin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelEntry:
+    """A model to keep; `header_xz` is its GGUF header (metadata and tensor table), xz-compressed."""
+
+    id: str
+    name: str
+    quant: str
+    architecture: str
+    tensor_count: int
+    tensor_data_bytes: int
+    header_xz: bytes
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredModel:
+    """A model as lists show it, without its header."""
+
+    id: str
+    name: str
+    quant: str
+    architecture: str
+    tensor_count: int
+    tensor_data_bytes: int
+    origin: str
+    source: str | None
+    added_at: datetime
+
+
+def models(session: Session) -> list[StoredModel]:
+    """Read the whole catalogue without headers, by name and quant."""
+    query = select(ModelTable).order_by(ModelTable.name, ModelTable.quant, ModelTable.id)
+    return [_stored(row) for row in session.scalars(query)]
+
+
+def model(session: Session, model_id: str) -> StoredModel | None:
+    """Read one model without its header."""
+    row = session.get(ModelTable, model_id, populate_existing=True)
+    return None if row is None else _stored(row)
+
+
+def model_header_xz(session: Session, model_id: str) -> bytes | None:
+    """Read the compressed GGUF header of one model."""
+    return session.scalar(select(ModelTable.header_xz).where(ModelTable.id == model_id))
+
+
+def keep_user_model(session: Session, entry: ModelEntry) -> StoredModel:
+    """Insert a model in the user's name; where the same content is there already, that row is the answer."""
+    held = model(session, entry.id)
+    if held is not None:
+        return held
+    insert_where_absent(session, ModelTable, _values(entry, origin="user"))
+    move_revision(session, "models")
+    return _stored(session.get_one(ModelTable, entry.id))
+
+
+def synchronise_builtin_models(session: Session, entries: Iterable[ModelEntry]) -> Changes:
+    """Make the built-in part of the catalogue equal to `entries`; rows of users stay as they are.
+
+    Content never changes under an id, so only what stands beside it is compared.
+    """
+    held = {row.id: row for row in models(session)}
+    wanted = {entry.id: entry for entry in entries}
+    builtin = {row.id: row for row in held.values() if row.origin == "builtin"}
+    new = [entry for entry in wanted.values() if entry.id not in held]
+    changed = [
+        wanted[row.id] for row in builtin.values() if row.id in wanted and _labels(wanted[row.id]) != _labels(row)
+    ]
+    removed = [model_id for model_id in builtin if model_id not in wanted]
+    gone = [*removed, *(entry.id for entry in changed)]
+    if gone:
+        session.execute(delete(ModelTable).where(ModelTable.id.in_(gone)))
+    rows = [_values(entry, origin="builtin") for entry in (*new, *changed)]
+    if rows:
+        session.execute(insert(ModelTable), rows)
+    return Changes(inserted=len(new), changed=len(changed), removed=len(removed))
+
+
+def _labels(row: ModelEntry | StoredModel) -> tuple[str, str, str, int, int, str | None]:
+    return row.name, row.quant, row.architecture, row.tensor_count, row.tensor_data_bytes, row.source
+
+
+def _stored(row: ModelTable) -> StoredModel:
+    return StoredModel(
+        id=row.id,
+        name=row.name,
+        quant=row.quant,
+        architecture=row.architecture,
+        tensor_count=row.tensor_count,
+        tensor_data_bytes=row.tensor_data_bytes,
+        origin=row.origin,
+        source=row.source,
+        added_at=row.added_at,
+    )
+
+
+def _values(entry: ModelEntry, *, origin: Origin) -> dict[str, object]:
+    return {
+        "id": entry.id,
+        "name": entry.name,
+        "quant": entry.quant,
+        "architecture": entry.architecture,
+        "tensor_count": entry.tensor_count,
+        "tensor_data_bytes": entry.tensor_data_bytes,
+        "header_xz": entry.header_xz,
+        "origin": origin,
+        "source": entry.source,
+    }

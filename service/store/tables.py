@@ -1,0 +1,132 @@
+"""The tables, typed; every query lives beside its noun (gpus.py, models.py, plans.py)."""
+
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeAlias
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    CheckConstraint,
+    DateTime,
+    Dialect,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    MetaData,
+    String,
+    TypeDecorator,
+    func,
+    text,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+Origin: TypeAlias = Literal["builtin", "user"]
+JsonObject: TypeAlias = dict[str, Any]
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """A moment with its zone; SQLite stores it as UTC without one, so it is put back on reading."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        """Give the database UTC."""
+        return None if value is None else value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        """Give the program a moment with a zone."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class Table(DeclarativeBase):
+    """Base of all tables; constraints are named, so that migrations can change them on any database."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    # JSON, not JSONB: a saved plan must come back with its keys in the order it was answered in
+    type_annotation_map = {JsonObject: JSON(), datetime: UtcDateTime()}  # noqa: RUF012
+
+
+class CatalogueTable(Table):
+    """One row per catalogue: a counter that moves with every change, and what it was last seeded from."""
+
+    __tablename__ = "catalogues"
+
+    name: Mapped[str] = mapped_column(String(16), primary_key=True)
+    revision: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    builtin_digest: Mapped[str | None] = mapped_column(String(64))
+
+
+class GpuTable(Table):
+    """A card: its record as JSON, every number in it with its provenance."""
+
+    __tablename__ = "gpus"
+    __table_args__ = (CheckConstraint("origin IN ('builtin', 'user')", name="origin"),)
+
+    slug: Mapped[str] = mapped_column(String(80), primary_key=True)
+    record: Mapped[JsonObject]
+    digest: Mapped[str] = mapped_column(String(64))
+    origin: Mapped[str] = mapped_column(String(8))
+    version: Mapped[int] = mapped_column(server_default=text("1"))
+    updated_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class GpuAliasTable(Table):
+    """A name under which people or drivers know a card; one alias may name several cards, which makes it ambiguous."""
+
+    __tablename__ = "gpu_aliases"
+
+    alias: Mapped[str] = mapped_column(String(120), primary_key=True)
+    slug: Mapped[str] = mapped_column(ForeignKey("gpus.slug", ondelete="CASCADE"), primary_key=True, index=True)
+
+
+class ModelTable(Table):
+    """A model's GGUF header, addressed by the digest of its content; listing never reads the header itself."""
+
+    __tablename__ = "models"
+    __table_args__ = (
+        CheckConstraint("origin IN ('builtin', 'user')", name="origin"),
+        Index("ix_models_name_quant", "name", "quant"),
+        Index(
+            "uq_models_builtin_name_quant",
+            "name",
+            "quant",
+            unique=True,
+            sqlite_where=text("origin = 'builtin'"),
+            postgresql_where=text("origin = 'builtin'"),
+        ),
+    )
+
+    id: Mapped[str] = mapped_column(String(80), primary_key=True)
+    name: Mapped[str] = mapped_column(String(200))
+    quant: Mapped[str] = mapped_column(String(40))
+    architecture: Mapped[str] = mapped_column(String(80))
+    tensor_count: Mapped[int]
+    tensor_data_bytes: Mapped[int] = mapped_column(BigInteger)
+    header_xz: Mapped[bytes] = mapped_column(LargeBinary, deferred=True)
+    origin: Mapped[str] = mapped_column(String(8))
+    source: Mapped[str | None] = mapped_column(String(2000))
+    added_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class SavedPlanTable(Table):
+    """A plan as it was answered: question, answer, and the rules and data it came from; never changed."""
+
+    __tablename__ = "saved_plans"
+
+    id: Mapped[str] = mapped_column(String(80), primary_key=True)
+    request: Mapped[JsonObject]
+    plan: Mapped[JsonObject]
+    rules_version: Mapped[str] = mapped_column(String(80))
+    data_version: Mapped[str] = mapped_column(String(80))
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())

@@ -1,0 +1,55 @@
+"""Fixtures shared by all tests: a fresh database of each supported kind."""
+
+from collections.abc import Iterator
+from typing import cast
+
+import pytest
+from sqlalchemy import Engine
+
+from service.store.migrations import upgrade
+from tests.databases import Databases, SqliteDatabases, opened, postgres_databases
+
+
+@pytest.fixture(scope="session")
+def sqlite(tmp_path_factory: pytest.TempPathFactory) -> Databases:
+    """SQLite databases, as files."""
+    return SqliteDatabases(tmp_path_factory.mktemp("sqlite"))
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[Databases]:
+    """Databases of a real PostgreSQL server."""
+    with postgres_databases() as databases:
+        yield databases
+
+
+@pytest.fixture(scope="session", params=["sqlite", "postgresql"])
+def databases(request: pytest.FixtureRequest) -> Databases:
+    """Run the test once on each supported kind of database."""
+    return cast("Databases", request.getfixturevalue(request.param))
+
+
+@pytest.fixture
+def empty_database_url(databases: Databases) -> str:
+    """Address of a database without a table."""
+    return databases.copy_of("empty", lambda _: None)
+
+
+@pytest.fixture
+def database_url(databases: Databases) -> str:
+    """Address of a migrated database without rows."""
+    return databases.copy_of("migrated", upgrade)
+
+
+@pytest.fixture
+def empty_database(empty_database_url: str) -> Iterator[Engine]:
+    """A database without a table."""
+    with opened(empty_database_url) as engine:
+        yield engine
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Engine]:
+    """A migrated database without rows."""
+    with opened(database_url) as engine:
+        yield engine

@@ -1,0 +1,32 @@
+"""Migrations lead up, down and up again, to exactly the tables of the code, on both databases."""
+
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Engine, inspect
+
+from service.store.migrations import current_revision, downgrade, head_revision, upgrade
+from service.store.tables import Table
+
+
+def test_migrations_go_up_down_and_up_again(empty_database: Engine) -> None:
+    """Down removes every table that up made, and up makes them again."""
+    upgrade(empty_database)
+    assert set(Table.metadata.tables) < set(inspect(empty_database).get_table_names())
+    downgrade(empty_database)
+    assert inspect(empty_database).get_table_names() == ["alembic_version"]
+    assert current_revision(empty_database) is None
+    upgrade(empty_database)
+    assert current_revision(empty_database) == head_revision()
+
+
+def test_migrating_twice_changes_nothing(database: Engine) -> None:
+    """A database at the newest revision stays there."""
+    upgrade(database)
+    assert current_revision(database) == head_revision()
+
+
+def test_migrations_make_the_tables_of_the_code(database: Engine) -> None:
+    """Nothing is left to migrate between what migrations made and what the code declares."""
+    with database.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, Table.metadata) == []
