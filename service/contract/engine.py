@@ -1,0 +1,108 @@
+"""The engine part of a request: one model per engine, told apart by `name`."""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import BaseModel, Discriminator, Field, JsonValue, Tag
+
+from service.contract.quantities import REQUEST, Flag, Rate, Text, Tokens
+
+DEFAULT_ENGINE = "llama.cpp"
+
+CacheType: TypeAlias = Literal["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"]
+Share: TypeAlias = Annotated[float, Field(strict=True, ge=0, le=1e18)]
+Layers: TypeAlias = Annotated[int, Field(strict=True, ge=-2, le=1_000_000)]
+Date: TypeAlias = Annotated[
+    str, Field(strict=True, pattern=r"^(19|20)\d\d(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?$")
+]
+
+
+class LlamaCppEngine(BaseModel):
+    """llama.cpp and what the user fixes about it; a null field is the planner's to choose."""
+
+    model_config = REQUEST
+
+    name: Literal["llama.cpp"] = Field("llama.cpp", description="The engine.")
+    version: Text | None = Field(
+        None, description="Build, for example b8829; null: the newest known.", examples=["b8829"]
+    )
+    date: Date | None = Field(
+        None, description="Date of the build where its number is unknown, at least YYYY-MM.", examples=["2026-04"]
+    )
+    tool: Literal["llama-server", "llama-bench"] = Field(
+        "llama-server", description="Program that will run; the logits buffer differs between them."
+    )
+    split_mode: Literal["none", "layer", "row", "tensor"] | None = Field(
+        None, description="How the model is divided over the cards (-sm)."
+    )
+    main_gpu: Annotated[int, Field(strict=True, ge=-1, le=1000)] = Field(
+        0, description="The card of split mode none (-mg); -1 means the host."
+    )
+    tensor_split: Annotated[list[Share], Field(min_length=1, max_length=16)] | None = Field(
+        None, description="Share of each card on any positive scale (-ts).", examples=[[3, 1]]
+    )
+    n_gpu_layers: Layers | Literal["all", "auto"] | None = Field(
+        None,
+        description="Layers on the cards, counted from the end, the output layer included (-ngl); "
+        '"all" or -2; "auto", -1 or null: the planner\'s choice.',
+        examples=["all"],
+    )
+    n_batch: Tokens = Field(2048, description="Logical batch in tokens (-b).")
+    n_ubatch: Tokens = Field(512, description="Physical batch in tokens (-ub).")
+    flash_attn: Flag | None = Field(None, description="Flash attention (-fa); null: auto.")
+    cache_type_k: CacheType | None = Field(None, description="Type of the key cache (-ctk); null: f16.")
+    cache_type_v: CacheType | None = Field(None, description="Type of the value cache (-ctv); null: f16.")
+    kv_unified: Flag | None = Field(
+        None, description="One cache shared by all streams (-kvu); null: the tool's default for `parallel` streams."
+    )
+    swa_full: Flag = Field(False, description="Keep the full context on sliding-window layers (--swa-full).")
+    n_cpu_moe: Annotated[int, Field(strict=True, ge=0, le=1_000_000)] | None = Field(
+        None, description="Blocks whose routed experts stay on the host (--n-cpu-moe); beyond the block count: all."
+    )
+    override_tensor: Annotated[list[Text], Field(max_length=4096)] = Field(
+        default_factory=list,
+        description="Tensors by regular expression to a buffer type, first match wins (-ot).",
+        examples=[[r"blk\.(1|2)\.ffn_.*_exps.*=CPU"]],
+    )
+    kv_offload: Flag = Field(True, description="Keep the KV cache on the cards (false: -nkvo).")
+    fit: Flag | None = Field(None, description="Let llama.cpp's own --fit choose; not planned yet.")
+    draft: dict[str, JsonValue] | Text | None = Field(None, description="Draft model; not planned yet.")
+    mmproj: dict[str, JsonValue] | Text | None = Field(None, description="Multimodal projector; not planned yet.")
+
+
+class VllmEngine(BaseModel):
+    """vLLM and what the user fixes about it; not planned yet."""
+
+    model_config = REQUEST
+
+    name: Literal["vllm"] = Field(description="The engine.")
+    version: Text | None = Field(None, description="Release, for example 0.33.0.", examples=["0.33.0"])
+    date: Date | None = Field(None, description="Date of the release, at least YYYY-MM.")
+    tensor_parallel_size: Tokens | None = Field(None, description="Cards that share every layer.")
+    pipeline_parallel_size: Tokens | None = Field(None, description="Stages of consecutive layers.")
+    pp_layer_partition: list[Tokens] | None = Field(None, description="Layers per stage.")
+    gpu_memory_utilization: Annotated[float, Field(strict=True, gt=0, le=1)] | None = Field(
+        None, description="Share of each card's memory that vLLM may use."
+    )
+    max_model_len: Tokens | None = Field(None, description="Longest sequence in tokens.")
+    max_num_batched_tokens: Tokens | None = Field(None, description="Tokens per step.")
+    max_num_seqs: Tokens | None = Field(None, description="Sequences per step.")
+    kv_cache_dtype: Text | None = Field(None, description="Type of the KV cache.")
+    enforce_eager: Flag | None = Field(None, description="Run without CUDA graphs.")
+    cpu_offload_gib: Rate | None = Field(None, description="Weights kept in host memory per card, in GiB.")
+    enable_expert_parallel: Flag | None = Field(None, description="Distribute whole experts over the cards.")
+
+
+def _engine_name(value: object) -> str | None:
+    if isinstance(value, Mapping):
+        name = value.get("name", DEFAULT_ENGINE)
+        return name if isinstance(name, str) else None
+    name = getattr(value, "name", None)
+    return name if isinstance(name, str) else None
+
+
+EngineRequest: TypeAlias = Annotated[
+    Annotated[LlamaCppEngine, Tag("llama.cpp")] | Annotated[VllmEngine, Tag("vllm")],
+    Discriminator(_engine_name),
+]
+ENGINE_NAMES = ("llama.cpp", "vllm")

@@ -1,0 +1,40 @@
+"""Every kind of problem that the contract names: title, HTTP status and what it means."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemKind:
+    """One row of the contract's list of problems."""
+
+    slug: str
+    title: str
+    status: int
+    description: str
+
+
+_ROWS = (
+    ("contradiction", "Contradiction", 409, "Two parts of the request exclude each other."),
+    ("forbidden-host", "Forbidden host", 403, "Models are not fetched from this host."),
+    ("internal-error", "Internal error", 500, "The service failed; the same request may be tried again."),
+    ("invalid-request", "Invalid request", 422, "The request is not JSON, or a field has no such meaning or value."),
+    ("method-not-allowed", "Method not allowed", 405, "This address does not answer that HTTP method."),
+    ("model-host-timeout", "Model host timeout", 504, "The host of the model did not answer in time."),
+    ("model-host-unavailable", "Model host unavailable", 502, "The host of the model could not be reached."),
+    ("not-found", "Not found", 404, "There is nothing at this address."),
+    ("not-ready", "Not ready", 503, "The service cannot answer yet: its database or catalogue is not available."),
+    ("rate-limited", "Rate limited", 429, "Too many requests; wait before the next."),
+    ("too-large", "Too large", 413, "The request body is longer than this service accepts."),
+    ("unauthorized", "Unauthorized", 401, "This address needs a valid credential."),
+    ("unknown-engine", "Unknown engine", 404, "No engine has this name."),
+    ("unknown-gpu", "Unknown GPU", 404, "No card in the catalogue has exactly this name."),
+    ("unknown-model", "Unknown model", 404, "No model in the catalogue has exactly this name and quantisation."),
+    ("unreadable-model", "Unreadable model", 422, "The model file's header cannot be read or makes no sense."),
+    ("unsupported", "Unsupported", 409, "The engine would refuse this, or it is not planned here."),
+    ("unsupported-media", "Unsupported media type", 415, "The request body has a media type that is not read here."),
+)
+
+PROBLEM_KINDS = {
+    slug: ProblemKind(slug=slug, title=title, status=status, description=description)
+    for slug, title, status, description in _ROWS
+}

@@ -1,0 +1,21 @@
+"""Numbers as requests may state them: strict, finite, bounded, with their unit in the name."""
+
+from typing import Annotated, TypeAlias
+
+from pydantic import ConfigDict, Field
+
+# Refuses what the contract does not name, so that a misspelt field is never silently ignored.
+REQUEST = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=())
+ANSWER = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=())
+
+# llama.cpp and vLLM keep token counts in 32-bit signed integers
+LARGEST_TOKENS = 2**31 - 1
+# one exbibyte: beyond any machine, within a JSON number that every program reads
+LARGEST_BYTES = 2**60
+
+Tokens: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=LARGEST_TOKENS)]
+TokensFromZero: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=LARGEST_TOKENS)]
+Bytes: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=LARGEST_BYTES)]
+Rate: TypeAlias = Annotated[float, Field(strict=True, gt=0, le=1e24)]
+Flag: TypeAlias = Annotated[bool, Field(strict=True)]
+Text: TypeAlias = Annotated[str, Field(strict=True, min_length=1, max_length=400)]

@@ -1,0 +1,240 @@
+"""How fast tokens come: a roofline of memory reads and fixed times per device, in the order the engine works."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from service.core.links import pcie_bytes_per_s
+from service.core.speed_constants import (
+    ASSUMED_HOST_FP32_FLOPS,
+    ASSUMED_PCIE,
+    ASSUMED_RAM_BANDWIDTH_BYTES_PER_S,
+    BACKENDS,
+    LINK_FRACTION,
+    TENSOR_RATE_FRACTION,
+    generation_of,
+)
+from service.core.types import Gpu, Host
+
+Basis = Literal["measured", "fitted", "modelled", "assumed"]
+Limit = Literal["memory_bandwidth", "compute", "interconnect", "host_memory"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A quantity with its range."""
+
+    low: float
+    mid: float
+    high: float
+
+    @classmethod
+    def around(cls, mid: float, range_fraction: float) -> "Estimate":
+        """Range that reaches as far down as up in proportion."""
+        return cls(low=mid / (1 + range_fraction), mid=mid, high=mid * (1 + range_fraction))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumptions:
+    """What-if constants in place of the tables'; None keeps the tables'."""
+
+    bandwidth_fraction: float | None = None
+    fixed_s_per_device: float | None = None
+    ignore_kv_reads: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeWork:
+    """What one device or the host does for one decode step of all streams.
+
+    weights_bytes and kv_bytes are read once per step; kernels counts weight matrices; flops are of the matrices.
+    """
+
+    weights_bytes: int = 0
+    kv_bytes: int = 0
+    kernels: int = 0
+    flops: float = 0.0
+
+    @property
+    def read_bytes(self) -> int:
+        """All bytes read in the step."""
+        return self.weights_bytes + self.kv_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Processor:
+    """Rates of one device or the host as decode and prefill reach them; None where a figure is missing."""
+
+    name: str
+    backend: str
+    bandwidth_bytes_per_s: float | None
+    bandwidth_fraction: float
+    prefill_flops_per_s: float | None
+    link_bytes_per_s: float = 0.0
+    known_generation: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One part of a decode step."""
+
+    what: str
+    s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decode:
+    """One decode step: its time per device and for the host, its parts and what limits it."""
+
+    step_s: float
+    device_s: tuple[float, ...]
+    host_s: float
+    limited_by: Limit
+    range_fraction: float
+    steps: tuple[Step, ...] = field(default=())
+
+
+def gpu_processor(gpu: Gpu, assumptions: Assumptions) -> Processor:
+    """Rates of a card: its generation's share of the bandwidth, else its backend's, else what is assumed."""
+    backend = BACKENDS[gpu.backend]
+    generation = generation_of(gpu)
+    fraction = generation.bandwidth_fraction if generation else backend.bandwidth_fraction
+    if assumptions.bandwidth_fraction is not None:
+        fraction = assumptions.bandwidth_fraction
+    return Processor(
+        name=gpu.slug,
+        backend=gpu.backend,
+        bandwidth_bytes_per_s=gpu.bandwidth_bytes_per_s or None,
+        bandwidth_fraction=fraction,
+        prefill_flops_per_s=prefill_flops_per_s(gpu),
+        link_bytes_per_s=LINK_FRACTION
+        * pcie_bytes_per_s(gpu.pcie_gen or ASSUMED_PCIE[0], gpu.pcie_lanes or ASSUMED_PCIE[1]),
+        known_generation=generation is not None or gpu.backend != "cuda",
+    )
+
+
+def host_processor(host: Host, gpus: Sequence[Gpu]) -> Processor:
+    """Rates of the host: the bandwidth stated, else that of memory it shares with a GPU, else what is assumed."""
+    shared = [gpu.bandwidth_bytes_per_s for gpu in gpus if gpu.unified_memory and gpu.bandwidth_bytes_per_s]
+    row = BACKENDS["cpu"]
+    return Processor(
+        name="host",
+        backend="cpu",
+        bandwidth_bytes_per_s=host.ram_bandwidth_bytes_per_s or max(shared, default=ASSUMED_RAM_BANDWIDTH_BYTES_PER_S),
+        bandwidth_fraction=row.bandwidth_fraction,
+        prefill_flops_per_s=ASSUMED_HOST_FP32_FLOPS * row.prefill_fp32_multiple,
+    )
+
+
+def prefill_flops_per_s(gpu: Gpu) -> float | None:
+    """Rate that prompt processing reaches: SM count * clock * the generation's multiple, not the marketed rate."""
+    backend = BACKENDS[gpu.backend]
+    generation = generation_of(gpu)
+    multiple = generation.prefill_fp32_multiple if generation else backend.prefill_fp32_multiple
+    if gpu.fp32_flops is not None:
+        return gpu.fp32_flops * multiple
+    if gpu.fp16_tensor_flops is not None:
+        return gpu.fp16_tensor_flops * TENSOR_RATE_FRACTION
+    return None
+
+
+def device_decode_s(work: DecodeWork, processor: Processor, fixed_s: float) -> float:
+    """Time of one device in one decode step: bytes / (bandwidth * share), or the arithmetic if longer, plus fixed."""
+    if processor.bandwidth_bytes_per_s is None:
+        return fixed_s
+    reading_s = work.read_bytes / (processor.bandwidth_bytes_per_s * processor.bandwidth_fraction)
+    computing_s = work.flops / processor.prefill_flops_per_s if processor.prefill_flops_per_s else 0.0
+    return max(reading_s, computing_s) + fixed_s
+
+
+def fixed_s(
+    work: DecodeWork, processor: Processor, *, later_device: bool, is_moe: bool, overhead_factor: float,
+    assumptions: Assumptions,
+) -> float:  # fmt: skip
+    """Time per token on one device that does not depend on bytes: kernel launches, the step itself, the hand-over."""
+    if assumptions.fixed_s_per_device is not None:
+        return assumptions.fixed_s_per_device
+    row = BACKENDS[processor.backend]
+    launches_s = work.kernels * row.kernel_s * (row.moe_kernel_factor if is_moe else 1.0)
+    if later_device:
+        return overhead_factor * launches_s + row.extra_device_s
+    return overhead_factor * (launches_s + row.token_s)
+
+
+def decode(
+    devices: Sequence[tuple[DecodeWork, Processor]],
+    host: tuple[DecodeWork, Processor],
+    *,
+    is_moe: bool,
+    parallel_devices: bool = False,
+    syncs: int = 0,
+    overhead_factor: float = 1.0,
+    assumptions: Assumptions | None = None,
+) -> Decode:
+    """Time of one decode step.
+
+    Layer split: devices work one after the other, so their times add up. Row and tensor split (`parallel_devices`):
+    they read at the same time and meet `syncs` times, so the slowest counts, plus the meetings.
+
+    Source: speed study (service/core/speed_constants.py).
+    """
+    assumptions = assumptions or Assumptions()
+    device_s: list[float] = []
+    parts: list[Step] = []
+    for work, processor in devices:
+        if work.read_bytes == 0:
+            device_s.append(0.0)
+            continue
+        fixed = fixed_s(
+            work, processor, later_device=bool(parts), is_moe=is_moe, overhead_factor=overhead_factor,
+            assumptions=assumptions,
+        )  # fmt: skip
+        device_s.append(device_decode_s(work, processor, fixed))
+        parts.append(Step(what=f"{processor.name} reads {work.read_bytes / 1e9:.2f} GB", s=device_s[-1] - fixed))
+        parts.append(Step(what=f"{processor.name} fixed time", s=fixed))
+    host_s = _host_s(host, is_moe=is_moe)
+    if host_s > 0:
+        parts.append(Step(what=f"host reads {host[0].read_bytes / 1e9:.2f} GB", s=host_s))
+    sync_s = syncs * max((BACKENDS[p.backend].sync_s for work, p in devices if work.read_bytes), default=0.0)
+    if sync_s > 0:
+        parts.append(Step(what=f"{syncs} reductions over the cards", s=sync_s))
+    devices_s = max(device_s, default=0.0) if parallel_devices else sum(device_s)
+    used = [p for work, p in [*devices, host] if work.read_bytes] or [host[1]]
+    return Decode(
+        step_s=devices_s + host_s + sync_s,
+        device_s=tuple(device_s),
+        host_s=host_s,
+        limited_by=_limit(devices, devices_s, host_s, sync_s),
+        range_fraction=max(_range_fraction(p) for p in used),
+        steps=tuple(parts),
+    )
+
+
+def _host_s(host: tuple[DecodeWork, Processor], *, is_moe: bool) -> float:
+    work, processor = host
+    if work.read_bytes == 0:
+        return 0.0
+    row = BACKENDS[processor.backend]
+    return device_decode_s(work, processor, work.kernels * row.kernel_s * (row.moe_kernel_factor if is_moe else 1.0))
+
+
+def _range_fraction(processor: Processor) -> float:
+    """Half-width of the range; twice as wide for a card whose generation has no row."""
+    width = BACKENDS[processor.backend].decode_range_fraction
+    return width if processor.known_generation else 2 * width
+
+
+def _limit(
+    devices: Sequence[tuple[DecodeWork, Processor]], devices_s: float, host_s: float, sync_s: float
+) -> Limit:  # fmt: skip
+    if host_s > max(devices_s, sync_s):
+        return "host_memory"
+    if sync_s > devices_s:
+        return "interconnect"
+    reading_s = sum(
+        work.read_bytes / (p.bandwidth_bytes_per_s * p.bandwidth_fraction)
+        for work, p in devices
+        if p.bandwidth_bytes_per_s
+    )
+    computing_s = sum(work.flops / p.prefill_flops_per_s for work, p in devices if p.prefill_flops_per_s)
+    return "compute" if computing_s > reading_s else "memory_bandwidth"
