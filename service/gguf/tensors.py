@@ -12,7 +12,8 @@ from service.gguf.limits import MAX_TENSOR_DIMENSIONS, MAX_TENSOR_NAME_BYTES
 from service.gguf.values import decode_name
 from service.gguf.window import HeaderWindow
 
-_MAX_ELEMENTS = 2**63 - 1
+# a signed 64-bit size, as ggml's own; a tensor without elements is taken for damage
+_MAX_ELEMENTS = _MAX_DATA_BYTES = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,8 @@ class TensorTableReader:
                 )
             tensors[tensor.name] = tensor
             end_bytes = offset_bytes + tensor.size_bytes
+            if end_bytes > _MAX_DATA_BYTES:
+                raise self.window.refusal(f"tensor {tensor.name!r} ends at byte {end_bytes:,} of the data")
             next_offset_bytes = pad(end_bytes, self.alignment_bytes)
         return tensors, end_bytes
 
@@ -71,7 +74,7 @@ class TensorTableReader:
 
     def _size_bytes(self, name: str, tensor_type: TensorType, shape: list[int]) -> int:
         elements = prod(shape)
-        if elements > _MAX_ELEMENTS or max(shape, default=0) > _MAX_ELEMENTS:
+        if not 0 < elements <= _MAX_ELEMENTS:
             raise self.window.refusal(f"tensor {name!r} has the absurd shape {shape}")
         row_elements = shape[0] if shape else 1
         if row_elements % tensor_type.block_elements:

@@ -31,9 +31,12 @@ class HeaderWindow:
     __slots__ = ("_limit_bytes", "_start", "_stream", "buffer", "position", "reading")
 
     def __init__(self, source: Source, limits: ReadLimits) -> None:
-        in_memory = isinstance(source, bytes | bytearray | memoryview)
-        self._stream: Readable | None = None if in_memory else source  # type: ignore[assignment]
-        self.buffer: bytes | bytearray | memoryview = source if in_memory else b""  # type: ignore[assignment]
+        self._stream: Readable | None = None
+        self.buffer: bytes | bytearray | memoryview = b""
+        if isinstance(source, bytes | bytearray | memoryview):
+            self.buffer = source
+        else:
+            self._stream = source
         self.position = 0
         self.reading = "the magic"
         self._start = 0
