@@ -1,0 +1,212 @@
+"""Bytes of weights on every device, from sums that are made once per model."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+
+from service.core.architectures.hparams import Hparams
+from service.core.engines.llamacpp.buckets import INPUT, LoadedTensor, SharedTensor, buckets
+from service.core.engines.llamacpp.buffer_types import buffer_rules
+from service.core.engines.llamacpp.op_support import supports_weight
+from service.core.engines.llamacpp.overrides import Override, override_target
+from service.core.engines.llamacpp.slots import CPU, SlotMap
+from service.core.types import Backend, Model, Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """Weights of one device or of the host.
+
+    weights_bytes: allocated, padding included. expert_bytes: those of routed experts among them, unpadded, of which a
+    token reads its share. lookup_bytes: those of tables of which a token reads single rows.
+    """
+
+    weights_bytes: int = 0
+    expert_bytes: int = 0
+    lookup_bytes: int = 0
+
+    def __add__(self, other: "Weights") -> "Weights":
+        return Weights(
+            weights_bytes=self.weights_bytes + other.weights_bytes,
+            expert_bytes=self.expert_bytes + other.expert_bytes,
+            lookup_bytes=self.lookup_bytes + other.lookup_bytes,
+        )
+
+    def __sub__(self, other: "Weights") -> "Weights":
+        return Weights(
+            weights_bytes=self.weights_bytes - other.weights_bytes,
+            expert_bytes=self.expert_bytes - other.expert_bytes,
+            lookup_bytes=self.lookup_bytes - other.lookup_bytes,
+        )
+
+
+NO_WEIGHTS = Weights()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WeightLayout:
+    """Weights of one model under one set of overrides.
+
+    by_slot: tensors of slots 0..La, the last being the output layer; inputs: those of the input layer; shared: those
+    that several slots ask for. overridden: tensors that an override sends to a device, or to the host (CPU);
+    `locations` says the same by name.
+    """
+
+    hp: Hparams
+    by_slot: tuple[tuple[LoadedTensor, ...], ...]
+    inputs: tuple[LoadedTensor, ...]
+    shared: tuple[SharedTensor, ...]
+    overridden: Mapping[int, tuple[LoadedTensor, ...]]
+    locations: Mapping[str, int]
+
+
+@lru_cache(maxsize=512)
+def weight_layout(
+    model: Model,
+    hp: Hparams,
+    overrides: tuple[Override, ...] = (),
+    n_cpu_moe: int = 0,
+    *,
+    load_mtp: bool = False,
+) -> WeightLayout:
+    """Weights of `model` by the slot or override that places them; memoised.
+
+    Raises as `buckets` does.
+    Source: src/llama-model-loader.cpp:1116-1390 (llama.cpp in llama-cpp-python 0.3.36).
+    """
+    sorted_tensors = buckets(model, hp, load_mtp=load_mtp)
+    by_slot: list[list[LoadedTensor]] = [[] for _ in range(hp.n_layer_all + 1)]
+    inputs: list[LoadedTensor] = []
+    overridden: dict[int, list[LoadedTensor]] = {}
+    locations: dict[str, int] = {}
+    moved = bool(overrides or n_cpu_moe)
+    for loaded in sorted_tensors.loaded:
+        target = override_target(loaded.tensor.name, overrides, n_cpu_moe) if moved else None
+        if target is not None:
+            overridden.setdefault(target, []).append(loaded)
+            locations[loaded.tensor.name] = target
+        elif loaded.slot == INPUT:
+            inputs.append(loaded)
+        else:
+            by_slot[loaded.slot].append(loaded)
+    for shared in sorted_tensors.shared:
+        target = override_target(shared.tensor.name, overrides, n_cpu_moe) if moved else None
+        if target is not None:
+            locations[shared.tensor.name] = target
+    return WeightLayout(
+        hp=hp,
+        by_slot=tuple(map(tuple, by_slot)),
+        inputs=tuple(inputs),
+        shared=sorted_tensors.shared,
+        overridden=MappingProxyType({target: tuple(tensors) for target, tensors in overridden.items()}),
+        locations=MappingProxyType(locations),
+    )
+
+
+def allocated_bytes(tensor: Tensor, backend: Backend) -> int:
+    """Bytes of a weight in a buffer of `backend`."""
+    return buffer_rules(backend).allocated_bytes(tensor.type, tensor.shape[0], tensor.size_bytes)
+
+
+def _weights(tensors: Iterable[LoadedTensor], backend: Backend) -> Weights:
+    weights_bytes = expert_bytes = lookup_bytes = 0
+    for loaded in tensors:
+        weights_bytes += allocated_bytes(loaded.tensor, backend)
+        if loaded.kind.is_routed_expert:
+            expert_bytes += loaded.tensor.size_bytes
+        elif loaded.op == "get_rows":
+            lookup_bytes += loaded.tensor.size_bytes
+    return Weights(weights_bytes=weights_bytes, expert_bytes=expert_bytes, lookup_bytes=lookup_bytes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SlotSums:
+    """Running sums over slots for one backend: entry s sums the slots before s.
+
+    held: what a device of the backend holds; refused: what it cannot compute with and leaves to the host.
+    """
+
+    held: tuple[Weights, ...]
+    refused: tuple[Weights, ...]
+
+
+@lru_cache(maxsize=1024)
+def slot_sums(layout: WeightLayout, backend: Backend) -> SlotSums:
+    """Running sums of `layout` for `backend`; memoised, so that the bytes of a range of slots cost two look-ups."""
+    held, refused = [NO_WEIGHTS], [NO_WEIGHTS]
+    for tensors in layout.by_slot:
+        supported = [loaded for loaded in tensors if supports_weight(backend, loaded.op, loaded.tensor, layout.hp)]
+        left = [loaded for loaded in tensors if loaded not in supported] if len(supported) < len(tensors) else []
+        held.append(held[-1] + _weights(supported, backend))
+        refused.append(refused[-1] + _weights(left, "cpu"))
+    return SlotSums(held=tuple(held), refused=tuple(refused))
+
+
+@lru_cache(maxsize=1024)
+def _pinned_weights(layout: WeightLayout, target: int, backend: Backend) -> Weights:
+    """Weights that overrides send to one target, whatever the slots."""
+    return _weights(layout.overridden.get(target, ()), backend)
+
+
+@lru_cache(maxsize=1024)
+def _input_weights(layout: WeightLayout) -> Weights:
+    return _weights(layout.inputs, "cpu")
+
+
+def _targets(shared: SharedTensor, layout: WeightLayout, slots: SlotMap, backends: Sequence[Backend]) -> list[int]:
+    """Device of every copy of a shared tensor, CPU for the host; one entry a copy."""
+    override = layout.locations.get(shared.tensor.name)
+    targets = []
+    for slot in shared.slots:
+        target = CPU if slot == INPUT else slots.device_of(slot)
+        if override is not None:
+            target = override
+        elif target != CPU and not supports_weight(backends[target], shared.op, shared.tensor, layout.hp):
+            target = CPU
+        if shared.copied_within_buffer or target not in targets:
+            targets.append(target)
+    return targets
+
+
+def _shared_weights(shared: SharedTensor, targets: Sequence[int], target: int, backend: Backend) -> Weights:
+    """One copy on `target`; the embedding on the host is a look-up table where the output layer lies elsewhere."""
+    is_table = shared.op == "mul_mat" and target == CPU and any(other != CPU for other in targets)
+    return Weights(
+        weights_bytes=allocated_bytes(shared.tensor, backend),
+        lookup_bytes=shared.tensor.size_bytes if is_table else 0,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedWeights:
+    """Weights of every device, in device order, and of the host."""
+
+    devices: tuple[Weights, ...]
+    host: Weights
+
+
+def place_weights(layout: WeightLayout, slots: SlotMap, backends: Sequence[Backend]) -> PlacedWeights:
+    """Weights of every device and of the host, at a cost that does not depend on the number of layers.
+
+    Source: src/llama-model.cpp:1543-1614 and src/llama-model-loader.cpp:1116-1390
+    (llama.cpp in llama-cpp-python 0.3.36); ggml/src/ggml-alloc.c:1168-1229 (sizes of buffers).
+    """
+    devices = [_pinned_weights(layout, device, backend) for device, backend in enumerate(backends)]
+    host = _input_weights(layout) + _pinned_weights(layout, CPU, "cpu")
+    for run in slots.runs:
+        sums = slot_sums(layout, "cpu" if run.device == CPU else backends[run.device])
+        held = sums.held[run.end] - sums.held[run.first]
+        if run.device == CPU:
+            host += held
+        else:
+            devices[run.device] += held
+            host += sums.refused[run.end] - sums.refused[run.first]
+    for shared in layout.shared:
+        targets = _targets(shared, layout, slots, backends)
+        for target in targets:
+            if target == CPU:
+                host += _shared_weights(shared, targets, CPU, "cpu")
+            else:
+                devices[target] += _shared_weights(shared, targets, target, backends[target])
+    return PlacedWeights(devices=tuple(devices), host=host)
