@@ -6,6 +6,7 @@ from typing import cast
 import pytest
 from sqlalchemy import Engine
 
+from service.catalog.seed import seed_catalogues
 from service.store.migrations import upgrade
 from tests.databases import Databases, SqliteDatabases, opened, postgres_databases
 
@@ -42,6 +43,18 @@ def database_url(databases: Databases) -> str:
 
 
 @pytest.fixture
+def seeded_database_url(databases: Databases) -> str:
+    """Address of a database with every built-in card and model."""
+
+    def migrate_and_seed(engine: Engine) -> None:
+        upgrade(engine)
+        for _ in seed_catalogues(engine):
+            pass
+
+    return databases.copy_of("seeded", migrate_and_seed)
+
+
+@pytest.fixture
 def empty_database(empty_database_url: str) -> Iterator[Engine]:
     """A database without a table."""
     with opened(empty_database_url) as engine:
@@ -52,4 +65,11 @@ def empty_database(empty_database_url: str) -> Iterator[Engine]:
 def database(database_url: str) -> Iterator[Engine]:
     """A migrated database without rows."""
     with opened(database_url) as engine:
+        yield engine
+
+
+@pytest.fixture
+def seeded_database(seeded_database_url: str) -> Iterator[Engine]:
+    """A database with every built-in card and model."""
+    with opened(seeded_database_url) as engine:
         yield engine

@@ -55,14 +55,6 @@ def create_gpus() -> None:
         sa.CheckConstraint("origin IN ('builtin', 'user')", name="ck_gpus_origin"),
         sa.PrimaryKeyConstraint("slug", name="pk_gpus"),
     )
-    op.create_table(
-        "gpu_aliases",
-        sa.Column("alias", sa.String(120), nullable=False),
-        sa.Column("slug", sa.String(80), nullable=False),
-        sa.ForeignKeyConstraint(["slug"], ["gpus.slug"], name="fk_gpu_aliases_slug_gpus", ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("alias", "slug", name="pk_gpu_aliases"),
-    )
-    op.create_index("ix_gpu_aliases_slug", "gpu_aliases", ["slug"])
 
 
 def create_models() -> None:
@@ -74,6 +66,9 @@ def create_models() -> None:
         sa.Column("architecture", sa.String(80), nullable=False),
         sa.Column("tensor_count", sa.Integer(), nullable=False),
         sa.Column("tensor_data_bytes", sa.BigInteger(), nullable=False),
+        sa.Column("parameters", sa.BigInteger(), nullable=False),
+        sa.Column("active_parameters", sa.BigInteger(), nullable=False),
+        sa.Column("trained_context_tokens", sa.BigInteger(), nullable=False),
         sa.Column("header_xz", sa.LargeBinary(), nullable=False),
         sa.Column("origin", sa.String(8), nullable=False),
         sa.Column("source", sa.String(2000), nullable=True),
@@ -94,5 +89,5 @@ def create_models() -> None:
 
 
 def downgrade() -> None:
-    for table in ("saved_plans", "models", "gpu_aliases", "gpus", "catalogues"):
+    for table in ("saved_plans", "models", "gpus", "catalogues"):
         op.drop_table(table)

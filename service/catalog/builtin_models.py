@@ -40,12 +40,6 @@ def builtin_rows() -> tuple[ModelRow, ...]:
 
 
 @cache
-def builtin_rows_by_id() -> Mapping[str, ModelRow]:
-    """Rows of the index by id."""
-    return {row.id: row for row in builtin_rows()}
-
-
-@cache
 def builtin_models_digest() -> str:
     """SHA-256 of the index; it holds every model's id, so it stands for all of model_db."""
     return hashlib.sha256(index_path().read_bytes()).hexdigest()

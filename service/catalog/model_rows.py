@@ -14,8 +14,7 @@ from service.gguf.reader import read_header
 class ModelRow:
     """One model at one quant.
 
-    parameters, active_parameters (those one token passes) and trained_context_tokens are None only for models
-    that a user added: lists must not parse headers.
+    active_parameters are those one token passes.
     """
 
     name: str
@@ -24,9 +23,9 @@ class ModelRow:
     architecture: str
     tensor_count: int
     tensor_data_bytes: int
-    parameters: int | None = None
-    active_parameters: int | None = None
-    trained_context_tokens: int | None = None
+    parameters: int
+    active_parameters: int
+    trained_context_tokens: int
 
     @property
     def reference(self) -> str:

@@ -17,9 +17,9 @@ class ModelSummary:
 
     name: str
     architecture: str
-    parameters: int | None
-    active_parameters: int | None
-    trained_context_tokens: int | None
+    parameters: int
+    active_parameters: int
+    trained_context_tokens: int
     rows: tuple[ModelRow, ...]
 
     @property

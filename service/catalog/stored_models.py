@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from service.catalog.builtin_models import BuiltinModels, builtin_models_digest, builtin_rows_by_id
+from service.catalog.builtin_models import BuiltinModels, builtin_models_digest
 from service.catalog.model_rows import ModelRow
 from service.core.model_facts import model_facts
 from service.core.problems import UnknownModel, UnreadableModel
 from service.core.types import Model
 from service.gguf.writer import write_header
 from service.store import models as store
-from service.store.database import transaction
 from service.store.models import ModelEntry, StoredModel
-from service.store.revisions import Catalogue, Changes, builtin_digest, lock_catalogue, move_revision, revisions
+from service.store.revisions import Catalogue, Changes, follow_builtin_data, revisions
 
 _CATALOGUE: Catalogue = "models"
 _NOT_IN_A_NAME = re.compile(r"[^\w.]+")
@@ -51,16 +50,12 @@ class StoredModels:
 
 def seed_builtin_models(engine: Engine) -> Changes:
     """Make the built-in models of a database those of model_db; nothing is read or locked where they are already."""
-    digest = builtin_models_digest()
-    with Session(engine) as session:
-        if builtin_digest(session, _CATALOGUE) == digest:
-            return Changes()
-    with transaction(engine) as session:
-        if lock_catalogue(session, _CATALOGUE) == digest:
-            return Changes()
-        changes = store.synchronise_builtin_models(session, builtin_entries())
-        move_revision(session, _CATALOGUE, builtin_digest=digest)
-        return changes
+    return follow_builtin_data(
+        engine,
+        _CATALOGUE,
+        builtin_models_digest(),
+        lambda session: store.synchronise_builtin_models(session, builtin_entries()),
+    )
 
 
 def builtin_entries() -> Iterator[ModelEntry]:
@@ -74,6 +69,9 @@ def builtin_entries() -> Iterator[ModelEntry]:
             architecture=row.architecture,
             tensor_count=row.tensor_count,
             tensor_data_bytes=row.tensor_data_bytes,
+            parameters=row.parameters,
+            active_parameters=row.active_parameters,
+            trained_context_tokens=row.trained_context_tokens,
             header_xz=source.header_xz(row),
         )
 
@@ -94,6 +92,9 @@ def user_entry(model: Model, *, fallback_name: str, source: str | None = None) -
         architecture=model.architecture,
         tensor_count=len(model.tensors),
         tensor_data_bytes=facts.tensor_data_bytes,
+        parameters=facts.parameters,
+        active_parameters=facts.active_parameters,
+        trained_context_tokens=facts.trained_context_tokens,
         header_xz=lzma.compress(write_header(model)),
         source=source,
     )
@@ -104,8 +105,6 @@ def _slug(name: str) -> str:
 
 
 def _row(stored: StoredModel) -> ModelRow:
-    """A stored model with the facts that are known of its content without parsing it."""
-    known = builtin_rows_by_id().get(stored.id)
     return ModelRow(
         name=stored.name,
         quant=stored.quant,
@@ -113,7 +112,7 @@ def _row(stored: StoredModel) -> ModelRow:
         architecture=stored.architecture,
         tensor_count=stored.tensor_count,
         tensor_data_bytes=stored.tensor_data_bytes,
-        parameters=None if known is None else known.parameters,
-        active_parameters=None if known is None else known.active_parameters,
-        trained_context_tokens=None if known is None else known.trained_context_tokens,
+        parameters=stored.parameters,
+        active_parameters=stored.active_parameters,
+        trained_context_tokens=stored.trained_context_tokens,
     )

@@ -10,22 +10,20 @@ from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 
 from service.store.revisions import Changes, move_revision
-from service.store.tables import GpuAliasTable, GpuTable, JsonObject, Origin
+from service.store.tables import GpuTable, JsonObject, Origin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuEntry:
-    """A card to keep: its record as JSON, and every alias that names it, as the resolver normalises them."""
+    """A card to keep: its facts as JSON."""
 
     slug: str
     record: JsonObject
-    aliases: Sequence[str] = ()
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the entry's content, independent of the order of keys and aliases."""
-        content = [self.slug, self.record, sorted(self.aliases)]
-        return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()
+        """SHA-256 of the record, independent of the order of its keys."""
+        return hashlib.sha256(orjson.dumps(self.record, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,15 +46,6 @@ def gpu(session: Session, slug: str) -> StoredGpu | None:
     """Read one card."""
     row = session.get(GpuTable, slug, populate_existing=True)
     return None if row is None else _stored(row)
-
-
-def aliases(session: Session) -> Mapping[str, Sequence[str]]:
-    """Read all aliases with the cards they name; more than one card means the alias is ambiguous."""
-    found: dict[str, list[str]] = {}
-    query = select(GpuAliasTable.alias, GpuAliasTable.slug).order_by(GpuAliasTable.alias, GpuAliasTable.slug)
-    for alias, slug in session.execute(query):
-        found.setdefault(alias, []).append(slug)
-    return found
 
 
 def keep_user_gpu(session: Session, entry: GpuEntry) -> StoredGpu:
@@ -95,7 +84,7 @@ def _remove(session: Session, slugs: Sequence[str]) -> None:
 
 
 def _insert(session: Session, entries: Sequence[GpuEntry], *, origin: Origin, versions: Mapping[str, int]) -> None:
-    """Insert in bulk: two statements, however many cards."""
+    """Insert in bulk: one statement, however many cards."""
     rows = [
         {
             "slug": entry.slug,
@@ -106,8 +95,5 @@ def _insert(session: Session, entries: Sequence[GpuEntry], *, origin: Origin, ve
         }
         for entry in entries
     ]
-    names = [{"alias": alias, "slug": entry.slug} for entry in entries for alias in sorted(set(entry.aliases))]
     if rows:
         session.execute(insert(GpuTable), rows)
-    if names:
-        session.execute(insert(GpuAliasTable), names)

@@ -11,6 +11,18 @@ from service.store.database import insert_where_absent
 from service.store.revisions import Changes, move_revision
 from service.store.tables import ModelTable, Origin
 
+_LABELS = (
+    "name",
+    "quant",
+    "architecture",
+    "tensor_count",
+    "tensor_data_bytes",
+    "parameters",
+    "active_parameters",
+    "trained_context_tokens",
+    "source",
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEntry:
@@ -22,6 +34,9 @@ class ModelEntry:
     architecture: str
     tensor_count: int
     tensor_data_bytes: int
+    parameters: int
+    active_parameters: int
+    trained_context_tokens: int
     header_xz: bytes
     source: str | None = None
 
@@ -36,6 +51,9 @@ class StoredModel:
     architecture: str
     tensor_count: int
     tensor_data_bytes: int
+    parameters: int
+    active_parameters: int
+    trained_context_tokens: int
     origin: str
     source: str | None
     added_at: datetime
@@ -90,8 +108,8 @@ def synchronise_builtin_models(session: Session, entries: Iterable[ModelEntry]) 
     return Changes(inserted=len(new), changed=len(changed), removed=len(removed))
 
 
-def _labels(row: ModelEntry | StoredModel) -> tuple[str, str, str, int, int, str | None]:
-    return row.name, row.quant, row.architecture, row.tensor_count, row.tensor_data_bytes, row.source
+def _labels(row: ModelEntry | StoredModel) -> tuple[object, ...]:
+    return tuple(getattr(row, label) for label in _LABELS)
 
 
 def _stored(row: ModelTable) -> StoredModel:
@@ -102,6 +120,9 @@ def _stored(row: ModelTable) -> StoredModel:
         architecture=row.architecture,
         tensor_count=row.tensor_count,
         tensor_data_bytes=row.tensor_data_bytes,
+        parameters=row.parameters,
+        active_parameters=row.active_parameters,
+        trained_context_tokens=row.trained_context_tokens,
         origin=row.origin,
         source=row.source,
         added_at=row.added_at,
@@ -116,6 +137,9 @@ def _values(entry: ModelEntry, *, origin: Origin) -> dict[str, object]:
         "architecture": entry.architecture,
         "tensor_count": entry.tensor_count,
         "tensor_data_bytes": entry.tensor_data_bytes,
+        "parameters": entry.parameters,
+        "active_parameters": entry.active_parameters,
+        "trained_context_tokens": entry.trained_context_tokens,
         "header_xz": entry.header_xz,
         "origin": origin,
         "source": entry.source,

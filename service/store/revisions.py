@@ -1,12 +1,13 @@
 """A counter per catalogue, so that a process notices cheaply that its copy is old."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from sqlalchemy import select, update
+from sqlalchemy import Engine, select, update
 from sqlalchemy.orm import Session
 
+from service.store.database import transaction
 from service.store.tables import CatalogueTable
 
 Catalogue: TypeAlias = Literal["gpus", "models"]
@@ -54,3 +55,21 @@ def move_revision(session: Session, catalogue: Catalogue, *, builtin_digest: str
     if builtin_digest is not None:
         values["builtin_digest"] = builtin_digest
     session.execute(update(CatalogueTable).where(CatalogueTable.name == catalogue).values(values))
+
+
+def follow_builtin_data(
+    engine: Engine, catalogue: Catalogue, digest: str, synchronise: Callable[[Session], Changes]
+) -> Changes:
+    """Run `synchronise` unless the catalogue was last seeded from data of this `digest`; then nothing is locked.
+
+    Of several processes that start at once, one does the work and the others find it done.
+    """
+    with Session(engine) as session:
+        if builtin_digest(session, catalogue) == digest:
+            return Changes()
+    with transaction(engine) as session:
+        if lock_catalogue(session, catalogue) == digest:
+            return Changes()
+        changes = synchronise(session)
+        move_revision(session, catalogue, builtin_digest=digest)
+        return changes

@@ -9,7 +9,6 @@ from sqlalchemy import (
     CheckConstraint,
     DateTime,
     Dialect,
-    ForeignKey,
     Index,
     LargeBinary,
     MetaData,
@@ -68,7 +67,7 @@ class CatalogueTable(Table):
 
 
 class GpuTable(Table):
-    """A card: its record as JSON, every number in it with its provenance."""
+    """A card: its facts as JSON, in the units and under the keys of hardware_db, with source, date and aliases."""
 
     __tablename__ = "gpus"
     __table_args__ = (CheckConstraint("origin IN ('builtin', 'user')", name="origin"),)
@@ -79,15 +78,6 @@ class GpuTable(Table):
     origin: Mapped[str] = mapped_column(String(8))
     version: Mapped[int] = mapped_column(server_default=text("1"))
     updated_at: Mapped[datetime] = mapped_column(server_default=func.now())
-
-
-class GpuAliasTable(Table):
-    """A name under which people or drivers know a card; one alias may name several cards, which makes it ambiguous."""
-
-    __tablename__ = "gpu_aliases"
-
-    alias: Mapped[str] = mapped_column(String(120), primary_key=True)
-    slug: Mapped[str] = mapped_column(ForeignKey("gpus.slug", ondelete="CASCADE"), primary_key=True, index=True)
 
 
 class ModelTable(Table):
@@ -113,6 +103,9 @@ class ModelTable(Table):
     architecture: Mapped[str] = mapped_column(String(80))
     tensor_count: Mapped[int]
     tensor_data_bytes: Mapped[int] = mapped_column(BigInteger)
+    parameters: Mapped[int] = mapped_column(BigInteger)
+    active_parameters: Mapped[int] = mapped_column(BigInteger)
+    trained_context_tokens: Mapped[int] = mapped_column(BigInteger)
     header_xz: Mapped[bytes] = mapped_column(LargeBinary, deferred=True)
     origin: Mapped[str] = mapped_column(String(8))
     source: Mapped[str | None] = mapped_column(String(2000))

@@ -3,13 +3,13 @@
 from sqlalchemy import Engine
 
 from service.store.database import transaction
-from service.store.gpus import GpuEntry, aliases, gpu, gpus, keep_user_gpu, synchronise_builtin_gpus
+from service.store.gpus import GpuEntry, gpu, gpus, keep_user_gpu, synchronise_builtin_gpus
 from service.store.revisions import Changes, revisions
 
-RTX_3090 = GpuEntry(slug="rtx-3090", record={"name": "GeForce RTX 3090", "tdp_w": 350}, aliases=("3090", "rtx 3090"))
-A100_40 = GpuEntry(slug="a100-40gb", record={"name": "A100 40 GB"}, aliases=("a100",))
-A100_80 = GpuEntry(slug="a100-80gb", record={"name": "A100 80 GB"}, aliases=("a100",))
-HOT_3090 = GpuEntry(slug="rtx-3090", record={"name": "GeForce RTX 3090", "tdp_w": 420}, aliases=("3090",))
+RTX_3090 = GpuEntry(slug="rtx-3090", record={"name": "GeForce RTX 3090", "tdp_w": 350})
+A100_40 = GpuEntry(slug="a100-40gb", record={"name": "A100 40 GB"})
+A100_80 = GpuEntry(slug="a100-80gb", record={"name": "A100 80 GB"})
+HOT_3090 = GpuEntry(slug="rtx-3090", record={"name": "GeForce RTX 3090", "tdp_w": 420})
 
 
 def synchronise(database: Engine, *entries: GpuEntry) -> Changes:
@@ -18,27 +18,19 @@ def synchronise(database: Engine, *entries: GpuEntry) -> Changes:
 
 
 def test_builtin_cards_come_back_as_they_were_given(database: Engine) -> None:
-    """A card's record, aliases and origin survive the database."""
+    """A card's record and origin survive the database."""
     assert synchronise(database, RTX_3090, A100_80) == Changes(inserted=2)
     with transaction(database) as session:
         assert [(card.slug, card.record, card.origin, card.version) for card in gpus(session)] == [
             ("a100-80gb", A100_80.record, "builtin", 1),
             ("rtx-3090", RTX_3090.record, "builtin", 1),
         ]
-        assert aliases(session) == {"3090": ["rtx-3090"], "a100": ["a100-80gb"], "rtx 3090": ["rtx-3090"]}
-
-
-def test_alias_of_two_cards_names_both(database: Engine) -> None:
-    """An ambiguous name is kept as such, for the resolver to refuse."""
-    synchronise(database, A100_40, A100_80)
-    with transaction(database) as session:
-        assert aliases(session) == {"a100": ["a100-40gb", "a100-80gb"]}
 
 
 def test_synchronising_the_same_data_again_changes_nothing(database: Engine) -> None:
-    """Seeding is idempotent, whatever the order of the entries and their aliases."""
+    """Seeding is idempotent, whatever the order of the entries and their keys."""
     synchronise(database, RTX_3090, A100_80)
-    swapped = GpuEntry(slug="rtx-3090", record={"tdp_w": 350, "name": "GeForce RTX 3090"}, aliases=("rtx 3090", "3090"))
+    swapped = GpuEntry(slug="rtx-3090", record={"tdp_w": 350, "name": "GeForce RTX 3090"})
     assert not synchronise(database, A100_80, swapped)
 
 
@@ -50,11 +42,11 @@ def test_changed_and_dropped_builtin_cards_follow_the_data(database: Engine) -> 
         hot = gpu(session, "rtx-3090")
         assert hot is not None
         assert (hot.record["tdp_w"], hot.version) == (420, 2)
-        assert aliases(session) == {"3090": ["rtx-3090"], "a100": ["a100-40gb"]}
+        assert gpu(session, "a100-80gb") is None
 
 
 def test_card_edited_by_a_user_is_never_overwritten(database: Engine) -> None:
-    """A user's version of a built-in card stays, with the user's aliases, whatever the data says later."""
+    """A user's version of a built-in card stays, whatever the data says later."""
     synchronise(database, RTX_3090)
     with transaction(database) as session:
         edited = keep_user_gpu(session, HOT_3090)
@@ -63,7 +55,6 @@ def test_card_edited_by_a_user_is_never_overwritten(database: Engine) -> None:
     assert not synchronise(database)
     with transaction(database) as session:
         assert gpus(session) == [edited]
-        assert aliases(session) == {"3090": ["rtx-3090"]}
 
 
 def test_unknown_card_is_none(database: Engine) -> None:

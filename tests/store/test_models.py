@@ -24,6 +24,9 @@ LLAMA = ModelEntry(
     architecture="llama",
     tensor_count=724,
     tensor_data_bytes=42_500_000_000,
+    parameters=70_553_706_560,
+    active_parameters=70_553_706_560,
+    trained_context_tokens=131_072,
     header_xz=b"\xfd7zXZ\x00\x00\x04header of llama",
 )
 QWEN = replace(LLAMA, id="sha256:bb", name="qwen3-32b", header_xz=b"\xfd7zXZ\x00\x00\x04header of qwen")
