@@ -10,6 +10,7 @@ import tomli
 
 from service.builtin import builtin_folder
 from service.core.types import Backend, Provenance
+from service.core.unified_memory import UnifiedPolicy
 from service.core.units import GIB, MIB
 
 Vendor: TypeAlias = Literal["AMD", "Apple", "Intel", "NVIDIA"]
@@ -33,6 +34,7 @@ class GpuRecord:
 
     vram_bytes: nominal size ("24 GB" are 24 GiB), for unified memory that of the largest machine sold;
     vram_reported_bytes: what the driver's own tool (nvidia-smi, deviceQuery) prints as total.
+    memory_policy: how the system shares memory with it, for unified memory only;
     devices_per_board: how many devices software sees on it; every figure is the whole board's.
     unverified: fields whose value was not re-read at `source_url`.
     """
@@ -67,6 +69,7 @@ class GpuRecord:
     other_fabric_bytes_per_s: float | None = None
     pcie_p2p: Literal["yes", "no", "nvlink_only", "unknown"] = "unknown"
     unified_memory: bool = False
+    memory_policy: UnifiedPolicy | None = None
     system_power_w: float | None = None
     segment: Segment
     release_date: str | None = None

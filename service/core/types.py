@@ -77,6 +77,7 @@ class Gpu:
     total_bytes: what the driver reports as size; usable_bytes: what a program gets on an idle card
     after driver and context; free_bytes: as stated by the user, None where idle.
     `generation` is the marketing architecture ("Ampere"); compute_capability only for NVIDIA.
+    bandwidth_bytes_per_s: None where nobody stated it; a plan then has no speed.
     """
 
     slug: str
@@ -87,7 +88,7 @@ class Gpu:
     total_bytes: int
     usable_bytes: int
     usable_basis: str
-    bandwidth_bytes_per_s: float
+    bandwidth_bytes_per_s: float | None = None
     fp32_flops: float | None = None
     fp16_tensor_flops: float | None = None
     tdp_w: float | None = None
