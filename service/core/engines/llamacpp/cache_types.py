@@ -1,6 +1,7 @@
 """Element types of the KV cache and what they must fit."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from service.core.architectures.hparams import Hparams
@@ -68,10 +69,20 @@ def check_cache_types(hp: Hparams, types: CacheTypes, *, flash_attn: bool) -> No
             + ": switch flash_attn on or use cache_type_v f16",
             fields=("engine.cache_type_v", "engine.flash_attn"),
         )
-    for il in range(hp.n_layer):
-        _check_blocks(types.k, "k", hp.n_embd_head_k(il) if flash_attn else hp.n_embd_k_gqa(il))
-        if flash_attn:
-            _check_blocks(types.v, "v", hp.n_embd_head_v(il))
+    keys, values = _row_lengths(hp, flash_attn=flash_attn)
+    for elements in keys if is_quantised(types.k) else ():
+        _check_blocks(types.k, "k", elements)
+    for elements in values if is_quantised(types.v) else ():
+        _check_blocks(types.v, "v", elements)
+
+
+@lru_cache(maxsize=512)
+def _row_lengths(hp: Hparams, *, flash_attn: bool) -> tuple[frozenset[int], frozenset[int]]:
+    """What blocks of K and V must divide: a head with flash attention, else the row that is stored."""
+    trunk = range(hp.n_layer)
+    if flash_attn:
+        return frozenset(map(hp.n_embd_head_k, trunk)), frozenset(map(hp.n_embd_head_v, trunk))
+    return frozenset(map(hp.n_embd_k_gqa, trunk)), frozenset()
 
 
 def _check_blocks(tensor_type: TensorType, letter: str, elements: int) -> None:
