@@ -109,7 +109,8 @@ def allocated_bytes(tensor: Tensor, backend: Backend) -> int:
     return buffer_rules(backend).allocated_bytes(tensor.type, tensor.shape[0], tensor.size_bytes)
 
 
-def _weights(tensors: Iterable[LoadedTensor], backend: Backend) -> Weights:
+def weights_of(tensors: Iterable[LoadedTensor], backend: Backend) -> Weights:
+    """Sum of `tensors` in memory of `backend`."""
     weights_bytes = expert_bytes = lookup_bytes = 0
     for loaded in tensors:
         weights_bytes += allocated_bytes(loaded.tensor, backend)
@@ -138,42 +139,43 @@ def slot_sums(layout: WeightLayout, backend: Backend) -> SlotSums:
     for tensors in layout.by_slot:
         supported = [loaded for loaded in tensors if supports_weight(backend, loaded.op, loaded.tensor, layout.hp)]
         left = [loaded for loaded in tensors if loaded not in supported] if len(supported) < len(tensors) else []
-        held.append(held[-1] + _weights(supported, backend))
-        refused.append(refused[-1] + _weights(left, "cpu"))
+        held.append(held[-1] + weights_of(supported, backend))
+        refused.append(refused[-1] + weights_of(left, "cpu"))
     return SlotSums(held=tuple(held), refused=tuple(refused))
 
 
 @lru_cache(maxsize=1024)
-def _pinned_weights(layout: WeightLayout, target: int, backend: Backend) -> Weights:
+def pinned_weights(layout: WeightLayout, target: int, backend: Backend) -> Weights:
     """Weights that overrides send to one target, whatever the slots."""
-    return _weights(layout.overridden.get(target, ()), backend)
+    return weights_of(layout.overridden.get(target, ()), backend)
 
 
 @lru_cache(maxsize=1024)
-def _input_weights(layout: WeightLayout) -> Weights:
-    return _weights(layout.inputs, "cpu")
+def input_weights(layout: WeightLayout) -> Weights:
+    """Weights of the input layer, which stay on the host."""
+    return weights_of(layout.inputs, "cpu")
 
 
-def _targets(shared: SharedTensor, layout: WeightLayout, slots: SlotMap, backends: Sequence[Backend]) -> list[int]:
-    """Device of every copy of a shared tensor, CPU for the host; one entry a copy."""
+def copies(shared: SharedTensor, layout: WeightLayout, slots: SlotMap, supported: Sequence[bool]) -> list[int]:
+    """Device of every copy of a shared tensor, CPU for the host; `supported`: whether each device computes with it."""
     override = layout.locations.get(shared.tensor.name)
-    targets = []
+    targets: list[int] = []
     for slot in shared.slots:
         target = CPU if slot == INPUT else slots.device_of(slot)
         if override is not None:
             target = override
-        elif target != CPU and not supports_weight(backends[target], shared.op, shared.tensor, layout.hp):
+        elif target != CPU and not supported[target]:
             target = CPU
         if shared.copied_within_buffer or target not in targets:
             targets.append(target)
     return targets
 
 
-def _shared_weights(shared: SharedTensor, targets: Sequence[int], target: int, backend: Backend) -> Weights:
-    """One copy on `target`; the embedding on the host is a look-up table where the output layer lies elsewhere."""
-    is_table = shared.op == "mul_mat" and target == CPU and any(other != CPU for other in targets)
+def host_copy(shared: SharedTensor, targets: Sequence[int]) -> Weights:
+    """One copy on the host; an embedding there is a look-up table where the output layer lies elsewhere."""
+    is_table = shared.op == "mul_mat" and any(target != CPU for target in targets)
     return Weights(
-        weights_bytes=allocated_bytes(shared.tensor, backend),
+        weights_bytes=allocated_bytes(shared.tensor, "cpu"),
         lookup_bytes=shared.tensor.size_bytes if is_table else 0,
     )
 
@@ -192,8 +194,8 @@ def place_weights(layout: WeightLayout, slots: SlotMap, backends: Sequence[Backe
     Source: src/llama-model.cpp:1543-1614 and src/llama-model-loader.cpp:1116-1390
     (llama.cpp in llama-cpp-python 0.3.36); ggml/src/ggml-alloc.c:1168-1229 (sizes of buffers).
     """
-    devices = [_pinned_weights(layout, device, backend) for device, backend in enumerate(backends)]
-    host = _input_weights(layout) + _pinned_weights(layout, CPU, "cpu")
+    devices = [pinned_weights(layout, device, backend) for device, backend in enumerate(backends)]
+    host = input_weights(layout) + pinned_weights(layout, CPU, "cpu")
     for run in slots.runs:
         sums = slot_sums(layout, "cpu" if run.device == CPU else backends[run.device])
         held = sums.held[run.end] - sums.held[run.first]
@@ -203,10 +205,11 @@ def place_weights(layout: WeightLayout, slots: SlotMap, backends: Sequence[Backe
             devices[run.device] += held
             host += sums.refused[run.end] - sums.refused[run.first]
     for shared in layout.shared:
-        targets = _targets(shared, layout, slots, backends)
+        supported = [supports_weight(backend, shared.op, shared.tensor, layout.hp) for backend in backends]
+        targets = copies(shared, layout, slots, supported)
         for target in targets:
             if target == CPU:
-                host += _shared_weights(shared, targets, CPU, "cpu")
+                host += host_copy(shared, targets)
             else:
-                devices[target] += _shared_weights(shared, targets, target, backends[target])
+                devices[target] += Weights(weights_bytes=allocated_bytes(shared.tensor, backends[target]))
     return PlacedWeights(devices=tuple(devices), host=host)
