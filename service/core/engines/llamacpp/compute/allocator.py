@@ -1,0 +1,219 @@
+"""Memory of one graph: llama.cpp's graph allocator, by addresses and without memory.
+
+Source: ggml/src/ggml-alloc.c (llama.cpp in llama-cpp-python 0.3.36, ggml 0.25.3).
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from service.core.engines.llamacpp.compute.node import OUTPUT, Node
+
+_ENDLESS: Final = 2**62
+_MAX_CHUNKS: Final = 16
+
+
+class Pool:
+    """Free blocks of one buffer that may grow without limit.
+
+    peak_bytes: the furthest address handed out so far.
+
+    Source: ggml_dyn_tallocr_alloc and _free_bytes, ggml/src/ggml-alloc.c:205-346: the smallest of the blocks before the
+    last that fits (the later one of equals), else the last.
+    """
+
+    __slots__ = ("offsets", "peak_bytes", "sizes")
+
+    def __init__(self) -> None:
+        self.offsets = [0]
+        self.sizes = [_ENDLESS]
+        self.peak_bytes = 0
+
+    def alloc(self, size: int) -> int:
+        """Address of `size` bytes; `size` is already a multiple of the alignment."""
+        sizes = self.sizes
+        offsets = self.offsets
+        best = last = len(sizes) - 1
+        best_size = _ENDLESS
+        for i in range(last):
+            have = sizes[i]
+            if size <= have <= best_size:
+                best = i
+                best_size = have
+        offset = offsets[best]
+        if sizes[best] == size:
+            del offsets[best], sizes[best]
+        else:
+            offsets[best] = offset + size
+            sizes[best] -= size
+        self.peak_bytes = max(self.peak_bytes, offset + size)
+        return offset
+
+    def free(self, offset: int, size: int) -> None:
+        """Give back `size` bytes at `offset`, joining the block before and after."""
+        offsets = self.offsets
+        sizes = self.sizes
+        end = offset + size
+        for i, start in enumerate(offsets):
+            if start + sizes[i] == offset:
+                sizes[i] += size
+                if i + 1 < len(offsets) and offsets[i + 1] == end:
+                    sizes[i] += sizes[i + 1]
+                    del offsets[i + 1], sizes[i + 1]
+                return
+            if start == end:
+                offsets[i] = offset
+                sizes[i] += size
+                if i and offsets[i - 1] + sizes[i - 1] == offset:
+                    sizes[i - 1] += sizes[i]
+                    del offsets[i], sizes[i]
+                return
+        at = 0
+        while at < len(offsets) and offsets[at] < offset:
+            at += 1
+        offsets.insert(at, offset)
+        sizes.insert(at, size)
+
+
+class ChunkedPool:
+    """Free blocks of a buffer made of chunks of at most `chunk_bytes`, as backends with a largest buffer need.
+
+    Addresses are chunk number times 2^62 plus offset.
+
+    Source: ggml_dyn_tallocr_alloc and _new_chunk, ggml/src/ggml-alloc.c:160-280.
+    """
+
+    __slots__ = ("chunk_bytes", "chunks")
+
+    def __init__(self, chunk_bytes: int) -> None:
+        self.chunk_bytes = chunk_bytes
+        self.chunks: list[Pool] = []
+
+    @property
+    def peak_bytes(self) -> int:
+        """Bytes of all chunks together."""
+        return sum(chunk.peak_bytes for chunk in self.chunks)
+
+    def alloc(self, size: int) -> int:
+        """Address of `size` bytes."""
+        found = self._best_gap(size)
+        if found is None:
+            found = self._best_tail(size)
+        if found is None:
+            found = self._new_chunk(size), 0
+        number, block = found
+        chunk = self.chunks[number]
+        offset = chunk.offsets[block]
+        if chunk.sizes[block] == size:
+            del chunk.offsets[block], chunk.sizes[block]
+        else:
+            chunk.offsets[block] += size
+            chunk.sizes[block] -= size
+        chunk.peak_bytes = max(chunk.peak_bytes, offset + size)
+        return number * _ENDLESS + offset
+
+    def free(self, offset: int, size: int) -> None:
+        """Give back `size` bytes at `offset`."""
+        number, at = divmod(offset, _ENDLESS)
+        self.chunks[number].free(at, size)
+
+    def _best_gap(self, size: int) -> tuple[int, int] | None:
+        found = None
+        for number, chunk in enumerate(self.chunks):
+            best_size = _ENDLESS  # per chunk: a later chunk's gap wins over a smaller one before it
+            for block in range(len(chunk.sizes) - 1):
+                if size <= chunk.sizes[block] <= best_size:
+                    found = number, block
+                    best_size = chunk.sizes[block]
+        return found
+
+    def _best_tail(self, size: int) -> tuple[int, int] | None:
+        found = None
+        best_reuse = -_ENDLESS
+        for number, chunk in enumerate(self.chunks):
+            if chunk.sizes and chunk.sizes[-1] >= size:
+                reuse = chunk.peak_bytes - chunk.offsets[-1] - size
+                if (best_reuse < 0 and reuse > best_reuse) or 0 <= reuse < best_reuse:
+                    found = number, len(chunk.sizes) - 1
+                    best_reuse = reuse
+        return found
+
+    def _new_chunk(self, size: int) -> int:
+        chunk = Pool()
+        endless = len(self.chunks) == _MAX_CHUNKS - 1
+        chunk.sizes[0] = _ENDLESS if endless else max(size, self.chunk_bytes)
+        self.chunks.append(chunk)
+        return len(self.chunks) - 1
+
+
+AnyPool = Pool | ChunkedPool
+
+
+def allocate(steps: Sequence[Node | tuple[Node, Node]], pools: Sequence[AnyPool], masks: Sequence[int]) -> None:
+    """Walk through the steps of a graph and give each node memory in its backend's pool while it is needed.
+
+    steps: nodes in order; a pair (source, copy) copies a source from another backend at the start of a split.
+    Leafs and inputs are already placed. masks: alignment - 1 per backend.
+
+    Source: ggml_gallocr_allocate_node, _free_node and _alloc_graph_impl, ggml/src/ggml-alloc.c:612-830. A view's memory
+    is never taken over: ggml_gallocr_is_own is false for views.
+    """
+    for step in steps:
+        if type(step) is tuple:
+            source, copy = step
+            source.children -= 1
+            if source.children == 0 and source.views == 0:
+                release(source, pools)
+            if copy.owner < 0:
+                place(copy, pools, masks)
+            continue
+        node: Node = step  # type: ignore[assignment]
+        srcs = node.srcs
+        if node.view is None and not (4 < node.op < 10 and _take_over(node, srcs)):
+            place(node, pools, masks)
+        for src in srcs:
+            left = src.children - 1
+            src.children = left
+            if left == 0 and src.views == 0:
+                release(src, pools)
+
+
+def place(node: Node, pools: Sequence[AnyPool], masks: Sequence[int]) -> None:
+    """Give `node` memory of its own."""
+    backend = node.place
+    size = (node.size + masks[backend]) & ~masks[backend]
+    node.size = size
+    node.owner = backend
+    node.offset = pools[backend].alloc(size)
+
+
+def release(node: Node, pools: Sequence[AnyPool]) -> None:
+    """Free what nobody reads any more: the node's memory, or that of the tensor it is the last view of."""
+    root = node.view
+    if root is not None:
+        root.views -= 1
+        if root.views or root.children:
+            return
+        node = root
+    if node.owner >= 0 and not node.flags & OUTPUT:
+        pools[node.owner].free(node.offset, node.size)
+        node.owner = -1
+
+
+def _take_over(node: Node, srcs: tuple[Node, ...]) -> bool:
+    """Compute `node` into the memory of a source that nobody else reads."""
+    for src in srcs:
+        if (
+            src.owner >= 0
+            and src.children == 1
+            and src.views == 0
+            and not src.flags & OUTPUT
+            and src.ne == node.ne
+            and src.nb == node.nb
+            and src.type.id == node.type.id
+        ):
+            node.owner = src.owner
+            node.offset = src.offset
+            node.size = src.size
+            src.owner = -1
+            return True
+    return False

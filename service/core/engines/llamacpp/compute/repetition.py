@@ -1,0 +1,37 @@
+"""Which blocks of a model have to be looked at: a run of equal blocks is as demanding as its first few."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+WINDOW = 3
+"""Blocks that together determine the memory of the last of them."""
+
+
+def kept_blocks(signatures: Sequence[Hashable], window: int = WINDOW) -> tuple[int, ...]:
+    """Indices of blocks such that every sequence of `window` adjacent signatures occurs among the kept ones.
+
+    Walks along the blocks and, wherever the walk stands before nothing new, jumps ahead to the last block with the same
+    recent past; the first and the last block are always kept. Jumps skip an even number of blocks, because the hidden
+    state may alternate between two addresses from block to block.
+    """
+    n = len(signatures)
+    grams = [tuple(signatures[max(0, i - window + 1) : i + 1]) for i in range(n)]
+    recent = [gram[-(window - 1) :] for gram in grams]
+    last_with: dict[tuple[Hashable, ...], list[int]] = {}
+    for i, past in enumerate(recent):
+        last_with.setdefault(past, []).append(i)
+    kept: list[int] = []
+    seen: set[tuple[Hashable, ...]] = set()
+    i = 0
+    while i < n:
+        kept.append(i)
+        seen.add(grams[i])
+        new = i + 1
+        while new < n and grams[new] in seen:
+            new += 1
+        if new > i + 1:
+            places = last_with[recent[i]]
+            i = max(place for place in places if i <= place < new and (place - i) % 2 == 0)
+        i += 1
+    return tuple(kept)

@@ -1,0 +1,104 @@
+"""Compute graphs by architecture, transcribed from llama.cpp's src/models: one small file per family.
+
+How to add one
+--------------
+Read `src/models/<arch>.cpp` and write a function that makes the same operations in the same order; the operations are
+in `compute.ops`, the pieces of llama-graph.cpp in `graphs.blocks` (build_attn: full K and V cache; build_attn_windowed:
+iSWA; build_attn_latent: K-only MLA; build_attn_uncached: no cache; build_rs and others: recurrent state)::
+
+    @graph("qwen2")
+    def qwen2(g: GraphContext) -> None:
+        \"""src/models/qwen2.cpp.\"""
+        cur = token_embeddings(g)
+        inp, pos = attention_input(g), positions(g)
+        for il in g.layers:                      # not range(n_layer): repeated blocks are left out
+            block = g.block(il)                  # block("attn_q.weight"): the weight, or None where the file has none
+            residual = cur
+            cur = build_rms_norm(g, cur, block("attn_norm.weight"), il)
+            q, k, v = build_qkv(g, block, cur, il)
+            cur = build_attn(g, inp, block, rope(q, pos), rope(k, pos), v, il)
+            cur, residual = g.select_outputs(il, cur, residual)      # the get_rows behind `il == n_layer - 1`
+            ffn_inp = add(cur, residual)
+            cur = build_rms_norm(g, ffn_inp, block("ffn_norm.weight"), il)
+            cur = add(build_ffn(block, cur), ffn_inp)
+        rms_output(g, cur)
+
+The file is found by itself: any module of this package is imported, and `@graph(name, …)` registers the function for
+the architecture names of `general.architecture`.
+
+What matters, since memory is what is computed here:
+
+* Which tensors exist, their shapes and types, who reads them, and the order. Numbers (scales, epsilons, kernels) do not.
+* Order is that of `ggml_build_forward_expand`: a node follows its sources, sources left to right. So keep the order of
+  arguments (`add(a, b)` is not `add(b, a)`; the result has a's shape and may reuse either's memory) and every explicit
+  `g.expand` that the source has. Building order alone does not matter.
+* `ggml_cb(cur, name, il)` does nothing here, except "norm" (in build_norm: done by `build_rms_norm`) and "l_last"
+  (`g.pin_norm`). control vectors and LoRA do not exist here.
+* A view's strides matter where it is copied, or where code asks for them; its offset never does.
+* Which operations may overwrite a source is in ops.py, operation by operation (rms_norm may, norm may not).
+* `g.cache(kind, il)` is a block's K (or rolling state), `g.cache(kind, il, second=True)` its V (or state proper), with
+  kinds as in kv_cache.py; `g.input(name, type, …)` a graph input, one per name.
+* Weights by their GGUF names: `g.block(il)(...)`, `g.output_weight(...)` (output layer), `g.input_weight(...)` (host),
+  `g.shared_weight(name, il)` (rope_freqs and such). Biases and scales: `project`, `linear`, `build_ffn` and
+  `output_projection` pick them up by themselves where the file has them.
+* Metadata that Hparams lacks: `g.number("suffix", default)`.
+* A block whose graph depends on its index beyond what its tensors and per-layer hparams say (a pattern by index, a
+  reference to another block's result) needs `@graph(..., layer_key=function(hp, il))`: blocks are only merged where
+  the key is equal too. `layer_key=lambda hp, il: il` switches merging off.
+* `python benchmarks/compute_report.py --arch NAME --rows` compares with the golden tables (`--table architectures` for
+  the tiny models of further architectures, `--full` without merging blocks, to tell a wrong graph from a wrong key).
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from functools import cache
+
+from service.core.architectures.hparams import Hparams
+from service.core.engines.llamacpp.graphs.context import GraphContext
+from service.core.problems import Unsupported
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchitectureGraph:
+    """A graph function and, where needed, what distinguishes blocks beyond tensors and per-layer hparams."""
+
+    build: Callable[[GraphContext], None]
+    layer_key: Callable[[Hparams, int], Hashable] | None = None
+
+
+_GRAPHS: dict[str, ArchitectureGraph] = {}
+
+
+def graph(
+    *names: str, layer_key: Callable[[Hparams, int], Hashable] | None = None
+) -> Callable[[Callable[[GraphContext], None]], Callable[[GraphContext], None]]:
+    """Register a graph function for the architectures called `names`."""
+
+    def register(build: Callable[[GraphContext], None]) -> Callable[[GraphContext], None]:
+        for name in names:
+            _GRAPHS[name] = ArchitectureGraph(build=build, layer_key=layer_key)
+        return build
+
+    return register
+
+
+@cache
+def _load_all() -> None:
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")
+
+
+def architecture_graph(name: str) -> ArchitectureGraph:
+    """The graph of the architecture called `name`.
+
+    Raises Unsupported where there is none.
+    """
+    _load_all()
+    found = _GRAPHS.get(name)
+    if found is None:
+        raise Unsupported(f"the compute graph of architecture {name!r} is not known here", fields=("model",))
+    return found
