@@ -1,0 +1,33 @@
+"""Every setting is documented and can be set from outside."""
+
+import pytest
+from pydantic import ValidationError
+
+from service.settings import Settings
+
+
+@pytest.mark.parametrize("name", Settings.model_fields)
+def test_setting_is_documented(name: str) -> None:
+    """A setting has a sentence that says what it does."""
+    description = Settings.model_fields[name].description
+    assert description is not None
+    assert description.endswith(".")
+
+
+def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable that starts with RIGFIT_ replaces the default."""
+    monkeypatch.setenv("RIGFIT_PORT", "8080")
+    assert Settings().port == 8080
+
+
+def test_senseless_settings_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value outside what a setting can mean stops the process before it serves."""
+    monkeypatch.setenv("RIGFIT_PORT", "70000")
+    with pytest.raises(ValidationError, match="port"):
+        Settings()
+
+
+def test_settings_cannot_be_changed() -> None:
+    """What a process was started with stays."""
+    with pytest.raises(ValidationError, match="frozen"):
+        Settings().port = 1  # type: ignore[misc]
