@@ -73,9 +73,9 @@ def rows_of_files() -> Iterator[ModelRow]:
         )
 
 
-def write_index(rows: Iterable[ModelRow]) -> None:
-    """Write the index anew; `python -m service.catalog.builtin_models` does it after a header was added."""
-    with index_path().open("w", encoding="utf-8", newline="") as index:
+def write_index(rows: Iterable[ModelRow], path: Path) -> None:
+    """Write an index; `python -m service.catalog.builtin_models` writes model_db's after a header was added."""
+    with path.open("w", encoding="utf-8", newline="") as index:
         table = csv.writer(index, lineterminator="\n")
         table.writerow(INDEX_COLUMNS)
         table.writerows([getattr(row, column) for column in INDEX_COLUMNS] for row in rows)
@@ -96,4 +96,4 @@ def _row(record: Mapping[str, str]) -> ModelRow:
 
 
 if __name__ == "__main__":
-    write_index(rows_of_files())
+    write_index(rows_of_files(), index_path())

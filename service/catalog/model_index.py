@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from os.path import commonprefix
+from itertools import takewhile
 from typing import TypeVar
 
 from service.catalog.model_names import ModelReference, quant_key, readings, vocabulary, words
@@ -115,7 +115,8 @@ def _default_row(name: str, rows: Sequence[ModelRow]) -> ModelRow:
 
 
 def _shared_start(key: str, quant: str) -> int:
-    return len(commonprefix([key, quant_key(quant)]))
+    pairs = zip(key, quant_key(quant), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _only(name: str, rows: Sequence[ModelRow]) -> ModelRow:

@@ -9,15 +9,15 @@ from service.core.units import MIB
 class ReadLimits:
     """Bounds on what is walked and on what is kept of one header.
 
-    Real headers stay an order of magnitude below each of them: the longest vocabularies have about 300,000
-    tokens and 500,000 merges in some 20 MB, the longest chat templates some 20 KB, the longest tensor tables
-    a few thousand rows. `header_bytes` bounds the walk, `kept_*`, `text_bytes` and the counts bound the memory.
+    Real headers stay well below each of them: the longest vocabularies have about 300,000 tokens and 500,000
+    merges in some 20 MB, the longest chat templates some 20 KB, the longest tensor tables a few thousand rows.
+    `header_bytes` bounds the walk; the counts, `text_bytes` and `kept_*` bound the memory.
     """
 
     header_bytes: int = 64 * MIB
     metadata_entries: int = 4096
     tensors: int = 65_536
-    array_elements: int = 4 * 1024 * 1024
+    array_elements: int = 2 * 1024 * 1024
     text_bytes: int = 1 * MIB
     key_bytes: int = 65_535
     # arrays up to these lengths are kept as tuples, longer ones are counted

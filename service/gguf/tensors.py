@@ -12,8 +12,9 @@ from service.gguf.limits import MAX_TENSOR_DIMENSIONS, MAX_TENSOR_NAME_BYTES
 from service.gguf.values import decode_name
 from service.gguf.window import HeaderWindow
 
-# a signed 64-bit size, as ggml's own; a tensor without elements is taken for damage
-_MAX_ELEMENTS = _MAX_DATA_BYTES = 2**63 - 1
+# ggml counts elements in 63 bits; JSON keeps integers exact up to 2^53, and 9 PB are more than any file
+_MAX_ELEMENTS = 2**63 - 1
+_MAX_DATA_BYTES = 2**53
 
 
 @dataclass(frozen=True, slots=True)
