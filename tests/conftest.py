@@ -6,9 +6,8 @@ from typing import cast
 import pytest
 from sqlalchemy import Engine
 
-from service.catalog.seed import seed_catalogues
 from service.store.migrations import upgrade
-from tests.databases import Databases, SqliteDatabases, opened, postgres_databases
+from tests.databases import Databases, SqliteDatabases, migrate_and_seed, opened, postgres_databases
 
 
 @pytest.fixture(scope="session")
@@ -45,12 +44,6 @@ def database_url(databases: Databases) -> str:
 @pytest.fixture
 def seeded_database_url(databases: Databases) -> str:
     """Address of a database with every built-in card and model."""
-
-    def migrate_and_seed(engine: Engine) -> None:
-        upgrade(engine)
-        for _ in seed_catalogues(engine):
-            pass
-
     return databases.copy_of("seeded", migrate_and_seed)
 
 

@@ -15,7 +15,9 @@ from sqlalchemy import Engine, create_engine, make_url, text
 from sqlalchemy.engine import URL
 from sqlalchemy.pool import NullPool
 
+from service.catalog.seed import seed_catalogues
 from service.store.database import open_database
+from service.store.migrations import upgrade
 
 Prepare = Callable[[Engine], None]
 
@@ -119,3 +121,10 @@ def opened(url: str) -> Iterator[Engine]:
         yield engine
     finally:
         engine.dispose()
+
+
+def migrate_and_seed(engine: Engine) -> None:
+    """Give a database its tables and every built-in card and model."""
+    upgrade(engine)
+    for _ in seed_catalogues(engine):
+        pass

@@ -1,11 +1,17 @@
 """Migrations lead up, down and up again, to exactly the tables of the code, on both databases."""
 
+import os
+import subprocess
+import sys
+
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Engine, inspect
 
 from service.store.migrations import current_revision, downgrade, head_revision, upgrade
 from service.store.tables import Table
+from tests.databases import opened
+from tests.structure.repository import ROOT
 
 
 def test_migrations_go_up_down_and_up_again(empty_database: Engine) -> None:
@@ -30,3 +36,14 @@ def test_migrations_make_the_tables_of_the_code(database: Engine) -> None:
     with database.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, Table.metadata) == []
+
+
+def test_alembic_command_reaches_the_configured_database(empty_database_url: str) -> None:
+    """A developer's `alembic` finds the migrations and migrates the database that RIGFIT_DATABASE_URL names."""
+    environment = os.environ | {"RIGFIT_DATABASE_URL": empty_database_url}
+    for arguments in (["upgrade", "head"], ["check"]):
+        subprocess.run(
+            [sys.executable, "-m", "alembic", *arguments], cwd=ROOT, env=environment, check=True, capture_output=True
+        )
+    with opened(empty_database_url) as engine:
+        assert current_revision(engine) == head_revision()
