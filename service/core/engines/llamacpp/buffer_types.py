@@ -24,7 +24,9 @@ class BufferRules:
     pinned_host_buffer: whether host tensors lie in memory pinned for this device.
     offloads_ops: whether large batches on host weights are computed on the device (--op-offload).
     pipelines: asynchronous with events, so that pipeline parallelism is possible.
-    splits_rows: whether `-sm row` still exists for it in the newest llama.cpp.
+    splits_rows: whether `-sm row` exists for it in the newest llama.cpp; split_rows_once: whether it ever did
+    (versions.py has the date of its removal).
+    reports_integrated: whether integrated cards are told from discrete ones.
     registry_rank: order in which llama.cpp lists backends; RPC servers come before all local devices.
     """
 
@@ -36,6 +38,8 @@ class BufferRules:
     offloads_ops: bool
     pipelines: bool = True
     splits_rows: bool = False
+    split_rows_once: bool = False
+    reports_integrated: bool = True
     registry_rank: int
 
     def allocated_bytes(self, tensor_type: TensorType, ne0: int, size_bytes: int) -> int:
@@ -63,6 +67,7 @@ BUFFER_RULES: Final[Mapping[Backend, BufferRules]] = MappingProxyType(
             quantised_row_multiple=512,
             pinned_host_buffer=True,
             offloads_ops=True,
+            split_rows_once=True,
             registry_rank=1,
         ),
         "rocm": BufferRules(
@@ -71,6 +76,7 @@ BUFFER_RULES: Final[Mapping[Backend, BufferRules]] = MappingProxyType(
             quantised_row_multiple=512,
             pinned_host_buffer=True,
             offloads_ops=True,
+            split_rows_once=True,
             registry_rank=2,
         ),
         "metal": BufferRules(
@@ -78,6 +84,7 @@ BUFFER_RULES: Final[Mapping[Backend, BufferRules]] = MappingProxyType(
             alignment_bytes=32,
             pinned_host_buffer=False,
             offloads_ops=True,
+            reports_integrated=False,
             registry_rank=3,
         ),
         "sycl": BufferRules(
@@ -87,6 +94,7 @@ BUFFER_RULES: Final[Mapping[Backend, BufferRules]] = MappingProxyType(
             pinned_host_buffer=True,
             offloads_ops=True,
             splits_rows=True,
+            split_rows_once=True,
             registry_rank=4,
         ),
         # minStorageBufferOffsetAlignment is the driver's: 4 to 64; tensors in GGUF files are multiples of 32
@@ -104,6 +112,7 @@ BUFFER_RULES: Final[Mapping[Backend, BufferRules]] = MappingProxyType(
             alignment_bytes=32,
             pinned_host_buffer=False,
             offloads_ops=False,
+            reports_integrated=False,
             registry_rank=0,
         ),
     }
@@ -115,7 +124,8 @@ ggml-backend.cpp:2474 (CPU); ggml-cuda/ggml-cuda.cu:897-921, 5116-5128, 5651 (CU
 ggml-metal/ggml-metal.cpp:269-282, 695-700, 774; ggml-sycl/ggml-sycl.cpp:1021-1062, 6368-6380, 6863;
 ggml-vulkan/ggml-vulkan.cpp:13034-13048, 4213-4218, 15285-15290, 15973; ggml-rpc/ggml-rpc.cpp:828-929, 2186-2198,
 2258-2262; order and RPC first: ggml-backend-reg.cpp:121-172, src/llama.cpp:275-285; row split:
-src/llama-model.cpp:1147-1164.
+src/llama-model.cpp:1147-1164; integrated cards: ggml-cuda.cu:5096-5105, ggml-vulkan.cpp:15271, ggml-sycl.cpp:6353,
+ggml-metal.cpp:682.
 """
 
 
