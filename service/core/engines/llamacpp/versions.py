@@ -2,6 +2,7 @@
 
 import re
 from bisect import bisect_right
+from calendar import monthrange
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache
@@ -229,14 +230,12 @@ def _build(version: str) -> int:
 
 def _day(text: str) -> date:
     match = re.fullmatch(r"(\d{4})-(\d{2})(?:-(\d{2}))?", text.strip())
-    try:
-        if match is not None and match[3]:
-            return date(int(match[1]), int(match[2]), int(match[3]))
-        if match is not None:
-            following = date(int(match[1]), int(match[2]), 28) + timedelta(days=4)
-            return following - timedelta(days=following.day)
-    except (ValueError, OverflowError):
-        pass
+    if match is not None and int(match[1]) >= 1 and 1 <= int(match[2]) <= 12:
+        year, month = int(match[1]), int(match[2])
+        last_day = monthrange(year, month)[1]
+        day = last_day if match[3] is None else int(match[3])
+        if 1 <= day <= last_day:
+            return date(year, month, day)
     raise InvalidRequest(f"date {text!r} is not a date: write it as YYYY-MM or YYYY-MM-DD", fields=("engine.date",))
 
 
