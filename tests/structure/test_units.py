@@ -1,0 +1,79 @@
+"""Every quantity carries its unit as the end of its name."""
+
+import dataclasses
+import importlib
+import inspect
+import pkgutil
+import re
+import types
+import typing
+
+import pytest
+from pydantic import BaseModel
+
+import service.contract
+import service.core
+
+UNIT = re.compile(
+    r"(^|_)(bytes|s|w|tokens|tokens_per_s|bytes_per_s|ops_per_s|flops|fraction|volts|amps|gib|s_per_device)$"
+)
+PER_TOKEN = re.compile(r"_(bytes|flops|s)_per_token$")
+PHYSICAL = {
+    "bandwidth", "cached", "duration", "free", "headroom", "latency", "memory", "overhead", "power", "prompt", "ram",
+    "shortfall", "speed", "time", "total", "usable", "vram", "weights",
+}  # fmt: skip
+# counts, indices and ratios of the contract, and names that llama.cpp and vLLM fixed
+DIMENSIONLESS = {
+    "active_parameters", "count", "high", "index", "layers", "low", "main_gpu", "mid", "n_batch", "n_cpu_moe", "n_ctx",
+    "n_ctx_seq", "n_gpu_layers", "n_ubatch", "nvlink", "parallel", "parameters", "pcie_gen", "pcie_lanes",
+    "sched_copies", "slots", "status", "tensor_split",
+    "gpu_memory_utilization", "max_model_len", "max_num_seqs", "pipeline_parallel_size", "pp_layer_partition",
+    "tensor_parallel_size",
+}  # fmt: skip
+
+
+def modules(package: types.ModuleType) -> list[str]:
+    """Names of all modules below a package."""
+    return [module.name for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
+
+
+def numeric_fields(module_name: str) -> dict[str, str]:
+    """Name of every numeric field of the module's dataclasses and pydantic models, by class and name."""
+    found: dict[str, str] = {}
+    for name, kind in vars(importlib.import_module(module_name)).items():
+        if not inspect.isclass(kind) or kind.__module__ != module_name:
+            continue
+        if dataclasses.is_dataclass(kind) or issubclass(kind, BaseModel):
+            hints = typing.get_type_hints(kind)
+            found |= {f"{name}.{field}": field for field, hint in hints.items() if is_numeric(hint)}
+    return {place: field for place, field in found.items() if not field.startswith("_")}
+
+
+def is_numeric(hint: object) -> bool:
+    """True for numbers, optional numbers and sequences of numbers."""
+    if hint in (int, float):
+        return True
+    if typing.get_origin(hint) in (typing.Union, types.UnionType, tuple, list):
+        return any(is_numeric(part) for part in typing.get_args(hint))
+    return False
+
+
+def has_unit(name: str) -> bool:
+    """True where the name ends in a unit."""
+    return bool(UNIT.search(name) or PER_TOKEN.search(name))
+
+
+@pytest.mark.parametrize("module_name", modules(service.contract))
+def test_quantities_of_the_contract_carry_their_unit(module_name: str) -> None:
+    """What other programs read and write leaves no doubt about bytes, seconds and tokens."""
+    unclear = {place for place, field in numeric_fields(module_name).items() if not has_unit(field)}
+    assert {place for place in unclear if place.partition(".")[2] not in DIMENSIONLESS} == set()
+
+
+@pytest.mark.parametrize("module_name", modules(service.core))
+def test_physical_quantities_of_the_core_carry_their_unit(module_name: str) -> None:
+    """A field of a fact or an answer that speaks of memory, time or power says in what it is counted."""
+    physical = {
+        place: field for place, field in numeric_fields(module_name).items() if PHYSICAL & set(field.split("_"))
+    }
+    assert {place for place, field in physical.items() if not has_unit(field)} == set()
