@@ -13,7 +13,7 @@ from service.builtin import builtin_folder
 _MARKS = re.compile(r"\((?:r|tm|c)\)|[®™©]", re.IGNORECASE)
 _LSPCI = re.compile(r"\[([^\[\]]*[a-z][^\[\]]*)\]")
 _BRACKETS = re.compile(r"\(([^()]*)\)")
-_SIZE = re.compile(r"(?<![\w.])(\d+)\s*(?:gib|gb|g)\b")
+_SIZE = re.compile(r"(?<![\w.])(\d+)[\s-]*(?:gib|gb|g)\b")
 _CORES = re.compile(r"(?<![\w.])(\d+)[\s-]*cores?\b")
 _MAXQ = re.compile(r"\bmax[\s-]*q\b")
 _WORD = re.compile(r"[^\W_]+")
@@ -96,7 +96,7 @@ def vocabulary() -> Vocabulary:
 @lru_cache(maxsize=4096)
 def words_of(name: str, known: Vocabulary) -> Words:
     """Split a name into words: lower case, "24 GB" joined to "24gb", "4060ti" parted, drivers' remarks dropped."""
-    text = unicodedata.normalize("NFKC", _MARKS.sub(" ", name)).casefold()
+    text = unicodedata.normalize("NFKC", _MARKS.sub(" ", name)).casefold().replace("_", " ")
     if named := _LSPCI.search(text):
         text = named[1]
     remarks = [group for group in _BRACKETS.findall(text) if not _is_remark(group, known)]

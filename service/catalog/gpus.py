@@ -166,9 +166,7 @@ def _link(record: GpuRecord, own: int | None, slot: int | None, field: str) -> i
     if slot is None:
         return own
     if own is None:
-        raise Contradiction(
-            f"{record.name} does not sit in a PCI Express slot: leave {field} out", fields=("rig.gpus",)
-        )
+        raise Contradiction(f"{record.name} sits in no PCI Express slot: leave {field} out", fields=("rig.gpus",))
     return min(own, slot)
 
 

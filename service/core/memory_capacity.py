@@ -39,11 +39,11 @@ IDLE_MEMORY = "hardware_db/idle_memory.toml, as of 2026-11-29"
 
 OVERHEADS: Mapping[Backend, Overhead] = {
     # Linux without a display. Windows keeps about 6.5 % of the card instead (8 GeForce cards seen, 5 to 8.5 %).
-    "cuda": Overhead(base_bytes=510 * MIB, fraction=0.0075, devices=10, error_bytes=95 * MIB, source=IDLE_MEMORY),
-    "rocm": Overhead(base_bytes=264 * MIB, fraction=0.0, devices=3, error_bytes=76 * MIB, source=IDLE_MEMORY),
+    "cuda": Overhead(base_bytes=510 * MIB, fraction=0.0075, devices=10, error_bytes=100 * MIB, source=IDLE_MEMORY),
+    "rocm": Overhead(base_bytes=264 * MIB, fraction=0.0, devices=3, error_bytes=74 * MIB, source=IDLE_MEMORY),
     # its budget leaves out what the desktop holds: 0.8 % (Radeon) to 4.3 % (GeForce)
-    "vulkan": Overhead(base_bytes=0, fraction=0.0257, devices=2, error_bytes=353 * MIB, source=IDLE_MEMORY),
-    "sycl": Overhead(base_bytes=0, fraction=0.0373, devices=2, error_bytes=454 * MIB, source=IDLE_MEMORY),
+    "vulkan": Overhead(base_bytes=0, fraction=0.0257, devices=2, error_bytes=352 * MIB, source=IDLE_MEMORY),
+    "sycl": Overhead(base_bytes=0, fraction=0.0373, devices=2, error_bytes=450 * MIB, source=IDLE_MEMORY),
 }
 
 
@@ -60,10 +60,10 @@ class ReportedShare:
 
 # Derived from the cards of hardware_db that have both sizes; a test recomputes n and error.
 REPORTED_SHARES: tuple[ReportedShare, ...] = (
-    ReportedShare(memory_types=frozenset({"GDDR6"}), ecc=True, fraction=0.9373, devices=4, error=0.0002),
-    ReportedShare(memory_types=frozenset({"HBM3", "HBM3e"}), ecc=False, fraction=0.9955, devices=6, error=0.0003),
-    ReportedShare(memory_types=frozenset({"GDDR7"}), ecc=False, fraction=0.9952, devices=9, error=0.0002),
-    ReportedShare(memory_types=frozenset({"GDDR6", "GDDR6X"}), ecc=False, fraction=0.9997, devices=15, error=0.0002),
+    ReportedShare(memory_types=frozenset({"GDDR6"}), ecc=True, fraction=0.9373, devices=4, error=0.0001),
+    ReportedShare(memory_types=frozenset({"HBM3", "HBM3e"}), ecc=False, fraction=0.9955, devices=5, error=0.0003),
+    ReportedShare(memory_types=frozenset({"GDDR7"}), ecc=False, fraction=0.9953, devices=8, error=0.0003),
+    ReportedShare(memory_types=frozenset({"GDDR6", "GDDR6X"}), ecc=False, fraction=0.9997, devices=16, error=0.0002),
 )
 
 

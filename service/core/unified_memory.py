@@ -32,7 +32,7 @@ RULES: Mapping[UnifiedPolicy, SharedMemoryRule] = {
     "macos": SharedMemoryRule(
         fraction_from_ram_gib=((0, 2 / 3), (36, 0.75)),
         devices=7,
-        error=0.001,
+        error=0.0001,
         source=f"Metal's recommendedMaxWorkingSetSize up to macOS 15, Macs with 16 to 128 GB ({SHARED_MEMORY})",
         note="macOS 26 grants 74 to 91 %, sysctl iogpu.wired_limit_mb more: state free_bytes then",
     ),
@@ -47,7 +47,7 @@ RULES: Mapping[UnifiedPolicy, SharedMemoryRule] = {
             (512, 0.90625),
         ),
         devices=9,
-        error=0.001,
+        error=0.0001,
         source=f"Metal's recommendedMaxWorkingSetSize in macOS 26, Macs with 16 to 512 GB ({SHARED_MEMORY})",
         note="sysctl iogpu.wired_limit_mb raises it: state free_bytes then",
     ),
