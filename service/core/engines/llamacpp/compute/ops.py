@@ -98,6 +98,17 @@ def tri(a: Node) -> Node:
     return like(_OTHER, a, (a,))
 
 
+def diag(a: Node) -> Node:
+    """A row as the diagonal of a square."""
+    n0, _, n2, n3 = a.ne
+    return new_node(_OTHER, a.type, (n0, n0, n2, n3), (a,))
+
+
+def solve_tri(a: Node, b: Node) -> Node:
+    """X with A·X = B for triangular A."""
+    return new_node(_OTHER, F32, b.ne, (a, b))
+
+
 def rope(a: Node, positions: Node, factors: Node | None = None) -> Node:
     """Rotary position embedding (ext and multi)."""
     return like(Op.ROPE, a, (a, positions) if factors is None else (a, positions, factors))
@@ -172,6 +183,11 @@ def cast(a: Node, type_: TensorType) -> Node:
 def cpy(a: Node, b: Node) -> Node:
     """A written to where `b` lies."""
     return _view(_OTHER, b, b.ne, b.nb, (a, b))
+
+
+def set_inplace(a: Node, b: Node) -> Node:
+    """B written over a part of `a`."""
+    return _view(_OTHER, a, a.ne, a.nb, (a, b))
 
 
 def set_rows(a: Node, b: Node, rows: Node) -> Node:

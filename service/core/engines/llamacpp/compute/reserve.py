@@ -119,7 +119,7 @@ def _measure(question: ComputeQuestion, n_tokens: int, n_seqs: int, n_outputs: i
         moved={name: host if device == CPU else device for name, device in question.tensor_location.items()},
         pins=not question.fit_view and (n_tokens < 32 or slots.fully_offloaded),
         hard_pins=not question.fit_view,
-        fused=frozenset(("gdn", "lid", "hc")),
+        fused=frozenset(("gdn_ar", "gdn_ch", "lid", "hc")),
     )
     architecture_graph(question.model.architecture).build(g)
     return _allocate(question, g.graph)

@@ -54,8 +54,8 @@ class GraphContext:
     host: number of the host's backend, behind the devices'. backends: backend of each block.
     caches: by kind ("base", "swa", "indexer", "recurrent", …). pins: whether norms are tied to their block's backend,
     hard_pins: whether anything is. memo: inputs and caches that several blocks share, and what else they hand on.
-    fused: names of fused operations the backends have (gated delta net "gdn", lightning indexer "lid", hyper-connections
-    "hc").
+    fused: names of fused operations the backends have (gated delta net over one token per sequence "gdn_ar" and over
+    more "gdn_ch", lightning indexer "lid", hyper-connections "hc"). probes: those in the graph, with their block.
 
     Source: llm_graph_context, src/llama-graph.cpp:1493-1536 (llama.cpp in llama-cpp-python 0.3.36).
     """
@@ -82,6 +82,7 @@ class GraphContext:
         "output_backend",
         "pins",
         "prefix",
+        "probes",
         "table",
     )
 
@@ -127,6 +128,7 @@ class GraphContext:
         self.hard_pins = hard_pins
         self.fused = fused
         self.memo: dict[object, Node] = {}
+        self.probes: list[tuple[Node, int]] = []
 
     @property
     def last(self) -> int:
@@ -196,6 +198,10 @@ class GraphContext:
     def expand(self, node: Node) -> None:
         """ggml_build_forward_expand."""
         self.graph.expand(node)
+
+    def probe(self, node: Node, il: int) -> None:
+        """Note a fused operation of block `il`: it is only used where it runs on the block's own backend."""
+        self.probes.append((node, il))
 
     def pin_norm(self, node: Node, il: int) -> None:
         """Tie a norm to the backend of its block, where llama.cpp does (cb(cur, "norm", il))."""
