@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from service.catalog.gpu_capacity import card_capacity
 from service.catalog.gpu_names import GpuNames, NamedGpu, parse_count
@@ -11,6 +11,8 @@ from service.catalog.idle_memory import IdleMemory, idle_memory
 from service.core.memory_capacity import Capacity, discrete_capacity, stated_capacity
 from service.core.problems import Contradiction
 from service.core.types import Backend, Gpu, Host
+
+REMEMBERED = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,15 +47,19 @@ class GpuCatalog:
     ) -> None:
         self.names = GpuNames(records)
         self.idle = idle_memory() if idle is None else idle
+        # requests name the same few cards again and again
+        self._remembered = lru_cache(maxsize=REMEMBERED)(self._gpus)
 
     def gpus(self, text: str, options: GpuOptions | None = None, host: Host | None = None) -> tuple[Gpu, ...]:
         """Devices that "rtx-3090" or "2x rtx-4090" means, in order; a board with two devices gives both.
 
         Raises UnknownGpu, InvalidRequest or Contradiction.
         """
+        return self._remembered(text, options or GpuOptions(), host or Host())
+
+    def _gpus(self, text: str, options: GpuOptions, host: Host) -> tuple[Gpu, ...]:
         count, name = parse_count(text)
-        named = self.names.resolve(name)
-        return tuple(self._devices(named, options or GpuOptions(), host or Host())) * count
+        return tuple(self._devices(self.names.resolve(name), options, host)) * count
 
     def _devices(self, named: NamedGpu, options: GpuOptions, host: Host) -> Iterator[Gpu]:
         record = named.record
