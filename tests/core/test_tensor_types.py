@@ -8,7 +8,8 @@ from service.core.tensor_types import REMOVED_TENSOR_TYPES, TENSOR_TYPE_BY_NAME,
 
 # two halves and 32 bytes, ggml-common.h:258-269; the package still has two floats. Never stored in files.
 Q8_1_BLOCK_BYTES = 36
-NEWER_THAN_THE_PACKAGE = {"q2_0"}
+# elements and bytes of a block: two bits each and a half, ggml-common.h:187-192
+NEWER_THAN_THE_PACKAGE = {"q2_0": (64, 64 * 2 // 8 + 2)}
 
 
 @pytest.mark.parametrize("package_type", GGML_QUANT_SIZES)
@@ -23,7 +24,11 @@ def test_block_sizes_are_those_of_the_package(package_type: GGMLQuantizationType
 
 def test_only_newer_types_are_added() -> None:
     """Nothing else is in the table, and nothing that ggml removed."""
-    added = {tensor_type.name for id_, tensor_type in TENSOR_TYPES.items() if id_ not in set(GGML_QUANT_SIZES)}
+    added = {
+        tensor_type.name: (tensor_type.block_elements, tensor_type.block_bytes)
+        for id_, tensor_type in TENSOR_TYPES.items()
+        if id_ not in set(GGML_QUANT_SIZES)
+    }
     assert added == NEWER_THAN_THE_PACKAGE
     assert not TENSOR_TYPES.keys() & REMOVED_TENSOR_TYPES.keys()
     assert len(TENSOR_TYPE_BY_NAME) == len(TENSOR_TYPES)
