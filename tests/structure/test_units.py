@@ -28,7 +28,7 @@ DIMENSIONLESS = {
     "n_ctx_seq", "n_gpu_layers", "n_ubatch", "nvlink", "parallel", "parameters", "pcie_gen", "pcie_lanes",
     "sched_copies", "slots", "status", "tensor_split",
     "gpu_memory_utilization", "max_model_len", "max_num_seqs", "pipeline_parallel_size", "pp_layer_partition",
-    "tensor_parallel_size",
+    "tensor_parallel_size", "tensor_count", "value",
 }  # fmt: skip
 
 
