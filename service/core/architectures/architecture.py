@@ -23,6 +23,7 @@ IndexedLayers = Literal["trunk", "after_dense_lead", "attention", "compressed", 
 IndexerTypes = Literal["unread", "required", "all", "zeros", "glm_5_2"]
 LatentAttention = Literal["no", "optional", "required"]
 Ties = Literal["never", "possible", "always"]
+NeedsTarget = Literal["no", "without_embeddings", "always"]
 MultiAxisRope = Literal["never", "with_sections", "always"]
 
 
@@ -90,7 +91,8 @@ class Architecture:
     one_expert_is_dense: a single expert means none.
     all_layers_dense: leading_dense_block_count is every layer.
     attn_logit_softcap, final_logit_softcap: soft caps where the file does not say; 0 where there is none.
-    not_a_main_model: why llama.cpp cannot run such a file by itself, and what to do.
+    needs_target: a draft model that runs only beside its target, always or where it lacks embeddings of its own.
+    unloadable: why llama.cpp cannot load such a file as a language model, and what to do.
 
     Source: src/llama-arch.cpp:1058-1179, src/llama-model.cpp:2352-2840 and 3020-3211, src/models/*.cpp
     (llama.cpp in llama-cpp-python 0.3.36).
@@ -131,4 +133,5 @@ class Architecture:
     all_layers_dense: bool = False
     attn_logit_softcap: float = 0.0
     final_logit_softcap: float = 0.0
-    not_a_main_model: str | None = None
+    needs_target: NeedsTarget = "no"
+    unloadable: str | None = None

@@ -24,7 +24,7 @@ DENSE = (
     Architecture(name="deepseek"),
     Architecture(name="deepseek2-ocr"),
     Architecture(name="dots1", ties_embeddings="never"),
-    Architecture(name="eagle3", ties_embeddings="never", encoder=True),
+    Architecture(name="eagle3", ties_embeddings="never", encoder=True, needs_target="without_embeddings"),
     Architecture(name="ernie4_5"),
     Architecture(name="ernie4_5-moe"),
     Architecture(name="exaone"),

@@ -77,7 +77,8 @@ def _vocabulary_size(meta: Metadata, model: Model) -> int:
 def pooling_type(meta: Metadata) -> int:
     """How token embeddings are pooled: 0 none, 1 mean, 2 first, 3 last, 4 rank; unspecified (-1) means none.
 
-    Source: enum llama_pooling_type, include/llama.h; src/llama-context.cpp:221-227 (llama.cpp in llama-cpp-python 0.3.36).
+    Source: enum llama_pooling_type, include/llama.h; src/llama-context.cpp:221-227 (llama.cpp in llama-cpp-python
+    0.3.36).
     """
     stated = meta.count("pooling_type", 0)
     return 0 if stated == UNSPECIFIED else stated
@@ -98,3 +99,13 @@ def positions_per_token(meta: Metadata, arch: Architecture) -> int:
 def soft_cap(meta: Metadata, suffix: str, default: float) -> float:
     """A soft cap of the architectures that apply one; 0 for the others, whatever the file says."""
     return meta.number(suffix, default) if default else 0.0
+
+
+def runs_alone(arch: Architecture, model: Model) -> bool:
+    """Whether a file is a model of its own, not a draft that borrows its target's cache or embeddings.
+
+    Source: ctx_other in src/llama-context.cpp:148-166 (llama.cpp in llama-cpp-python 0.3.36).
+    """
+    if arch.needs_target == "without_embeddings":
+        return "token_embd.weight" in model.tensor_by_name and "output.weight" in model.tensor_by_name
+    return arch.needs_target == "no"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from service.core.architectures.architecture import Architecture
-from service.core.architectures.embedding import pooling_type, positions_per_token, read_embedding, soft_cap
+from service.core.architectures.embedding import pooling_type, positions_per_token, read_embedding, runs_alone, soft_cap
 from service.core.architectures.facts import architecture
 from service.core.architectures.layer_kinds import (
     read_indexer_flags,
@@ -14,14 +14,7 @@ from service.core.architectures.layer_kinds import (
 )
 from service.core.architectures.metadata import Metadata
 from service.core.architectures.shape import read_head_sizes, read_heads, read_layers
-from service.core.architectures.sizes import (
-    read_compression,
-    read_cycles,
-    read_experts,
-    read_indexer,
-    read_latents,
-    read_state,
-)
+from service.core.architectures.sizes import read_sizes
 from service.core.architectures.window import SwaType
 from service.core.problems import Unsupported
 from service.core.types import Model
@@ -34,8 +27,9 @@ class Hparams:
     Layers 0 to n_layer_all - 1: n_layer trunk blocks, then n_layer_nextn draft (MTP) or router layers. Tuples have one
     entry per layer. Sizes count elements; 0 means that the model has no such part.
 
-    n_vocab: rows of the logits. n_embd_head_*_full and *_swa: head sizes of full and sliding-window layers.
-    n_rot_*: rotated part of a head. n_embd_head_*_mla: head sizes before compression into the latent.
+    runs_alone: False for a draft that borrows from its target. n_vocab: rows of the logits.
+    n_embd_head_*_full, n_embd_head_*_swa: head sizes of full and sliding-window layers; n_rot_*: their rotated part.
+    n_embd_head_*_mla: head sizes before compression into the latent.
     n_layer_kv_from_start: layers from that index on reuse another layer's cache; -1 where all own one.
     is_indexer_full: layer computes its own top-k. ple_conv_state: rows of n-gram history of PLE layers.
     n_embd_head_la: head size of linear attention. n_embd_per_layer: per-layer input embeddings.
@@ -45,6 +39,7 @@ class Hparams:
     """
 
     arch: Architecture
+    runs_alone: bool = True
 
     n_ctx_train: int
     n_vocab: int
@@ -215,25 +210,26 @@ class Hparams:
 def read_hparams(model: Model) -> Hparams:
     """Shape of `model`, from its metadata and, where the metadata leaves it to them, its tensors.
 
-    Memoised per model object. Raises `Unsupported` for an architecture that is unknown or no main model and
+    Memoised per model object. Raises `Unsupported` for an architecture that is unknown or has no loader and
     `UnreadableModel` for missing or absurd values.
 
     Source: llama_model_base::load_hparams, src/llama-model.cpp:1298-1503, and load_arch_hparams, src/models/*.cpp
     (llama.cpp in llama-cpp-python 0.3.36).
     """
     arch = architecture(model.architecture)
-    if arch.not_a_main_model is not None:
-        raise Unsupported(f"architecture {arch.name!r} is {arch.not_a_main_model}", fields=("model",))
+    if arch.unloadable is not None:
+        raise Unsupported(f"architecture {arch.name!r} is {arch.unloadable}", fields=("model",))
     meta = Metadata(architecture=model.architecture, values=model.metadata)
     layers = read_layers(meta, arch, model)
     embedding = read_embedding(meta, arch, model)
     heads = read_heads(meta, layers)
-    sizes = read_head_sizes(meta, arch, embedding["n_embd"], heads["n_head"][0])
-    compression = read_compression(meta, arch, layers)
+    head_sizes = read_head_sizes(meta, arch, embedding["n_embd"], heads["n_head"][0])
+    sizes = read_sizes(meta, arch, layers, head_sizes)
     is_recr = read_recurrent(meta, arch.state, layers, heads)
-    hyper_connected = compression["dsv4_hc_mult"] > 0
+    hyper_connected = sizes["dsv4_hc_mult"] > 0
     return Hparams(
         arch=arch,
+        runs_alone=runs_alone(arch, model),
         causal_attn=meta.flag("attention.causal", default=True) and arch.causal,
         pooling_type=pooling_type(meta),
         n_pos_per_embd=positions_per_token(meta, arch),
@@ -246,12 +242,7 @@ def read_hparams(model: Model) -> Hparams:
         **embedding,
         **layers,
         **heads,
-        **sizes,
+        **head_sizes,
         **read_windows(meta, arch.window, layers, is_recr, hyper_connected=hyper_connected),
-        **read_latents(meta, arch),
-        **read_experts(meta, arch, layers),
-        **read_state(meta, arch, sizes),
-        **read_indexer(meta, arch),
-        **read_cycles(meta, arch, layers),
-        **compression,
+        **sizes,
     )

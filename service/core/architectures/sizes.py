@@ -227,3 +227,19 @@ def read_cycles(meta: Metadata, arch: Architecture, layers: Layers) -> Cycles:
     if stack * high * (low + 1) != layers["n_layer_all"] - layers["n_layer_nextn"] or low == 0:
         raise unreadable(meta.key("block_count"), f"is not {stack} layers x {high} x ({low} + 1) cycles")
     return Cycles(n_hrm_layers_per_stack=stack, n_hrm_h_cycles=high, n_hrm_l_cycles=low)
+
+
+class Sizes(Latents, Experts, State, Indexer, Compression, Cycles):
+    """All special parts."""
+
+
+def read_sizes(meta: Metadata, arch: Architecture, layers: Layers, head_sizes: HeadSizes) -> Sizes:
+    """Every special part of a model; zeros for those it does not have."""
+    return Sizes(
+        **read_latents(meta, arch),
+        **read_experts(meta, arch, layers),
+        **read_state(meta, arch, head_sizes),
+        **read_indexer(meta, arch),
+        **read_compression(meta, arch, layers),
+        **read_cycles(meta, arch, layers),
+    )

@@ -1,7 +1,7 @@
 """Numbers of a llama.cpp context: cells, streams, batches, logits rows, cache types, flash attention."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from service.core.architectures.hparams import Hparams
 from service.core.engines.llamacpp.cache_types import check_cache_types, resolve_cache_types
@@ -11,6 +11,8 @@ from service.core.engines.llamacpp.versions import VersionRules
 from service.core.problems import InvalidRequest, Unsupported
 from service.core.types import Backend, TensorType
 from service.core.units import pad
+
+ContextRole = Literal["target", "mtp", "draft"]
 
 MAX_SEQUENCES: Final = 256
 MAX_CONTEXT_TOKENS: Final = 2**31 - 1
@@ -60,12 +62,13 @@ def resolve_context(
     *,
     backends: tuple[Backend, ...] = (),
     n_draft: int = 0,
-    mtp: bool = False,
+    role: ContextRole = "target",
 ) -> ContextNumbers:
     """The numbers llama.cpp derives from what was asked.
 
     context_tokens is -c, for all `parallel` streams together; `parallel` an explicit -np. backends: those that hold
     layers, where flash attention on `auto` depends on their kernels. n_draft: tokens a draft proposes per step.
+    role: "mtp" is the context of a model's own draft layers, "draft" that of a draft model.
     Raises `InvalidRequest` for counts out of range, `Contradiction` and `Unsupported` where llama.cpp refuses.
 
     Source: llama_context, src/llama-context.cpp:91-322; llama_init_from_model, 3795-3880
@@ -73,7 +76,7 @@ def resolve_context(
     """
     _check_counts(settings, context_tokens, parallel)
     _check_version(hp, rules)
-    _check_draft_layers(hp, mtp=mtp)
+    _check_role(hp, role)
     types = resolve_cache_types(settings)
     attention = resolve_flash_attention(hp, settings, types, rules, backends)
     check_cache_types(hp, types, flash_attn=not attention.v_padded)
@@ -82,6 +85,7 @@ def resolve_context(
     n_ctx, n_ctx_seq = context_cells(context_tokens, parallel, padding, unified=unified)
     n_batch = min(context_tokens, settings.n_batch) if hp.causal_attn else settings.n_batch
     n_ubatch = min(n_batch, settings.n_ubatch)
+    rows = parallel * (1 + n_draft) if role == "target" else parallel
     return ContextNumbers(
         n_ctx=n_ctx,
         n_ctx_seq=n_ctx_seq,
@@ -90,7 +94,7 @@ def resolve_context(
         kv_unified=unified,
         n_batch=n_batch,
         n_ubatch=n_ubatch,
-        n_outputs=min(n_ctx, n_ubatch, logits_rows(hp, settings, n_batch, parallel * (1 + n_draft), rules)),
+        n_outputs=min(n_ctx, n_ubatch, logits_rows(hp, settings, n_batch, rows, rules)),
         flash_attn=attention.enabled,
         v_padded=attention.v_padded,
         type_k=types.k,
@@ -98,8 +102,8 @@ def resolve_context(
         offload_kqv=settings.kv_offload,
         swa_full=settings.swa_full or not rules.has("windowed_cache"),
         cache_padding_tokens=padding,
-        n_rs_seq=n_draft if hp.arch.state_rollback else 0,
-        mtp=mtp,
+        n_rs_seq=n_draft if hp.arch.state_rollback and role == "target" else 0,
+        mtp=role == "mtp",
     )
 
 
@@ -135,15 +139,15 @@ def context_padding_tokens(rules: VersionRules, *, flash_attn: bool) -> int:
     return 32
 
 
-def logits_rows(hp: Hparams, settings: LlamaCppSettings, n_batch: int, n_draft_rows: int, rules: VersionRules) -> int:
-    """Rows the context can output: a batch, or only the server's streams with their draft tokens.
+def logits_rows(hp: Hparams, settings: LlamaCppSettings, n_batch: int, server_rows: int, rules: VersionRules) -> int:
+    """Rows the context can output: a batch, or only those the server asks for: its streams with their draft tokens.
 
-    Source: src/llama-context.cpp:246-248; server_output_limits, tools/server/server-context.cpp:40-54; pull request
-    23861 (llama.cpp in llama-cpp-python 0.3.36).
+    Source: src/llama-context.cpp:246-248; server_output_limits, tools/server/server-context.cpp:40-54; drafts:
+    common/speculative.cpp:2475-2500; pull request 23861 (llama.cpp in llama-cpp-python 0.3.36).
     """
     if hp.arch.encoder or settings.tool != "llama-server" or not rules.has("logits_rows_of_streams"):
         return n_batch
-    return min(settings.n_batch, n_draft_rows)
+    return min(settings.n_batch, server_rows)
 
 
 def _check_counts(settings: LlamaCppSettings, context_tokens: int, parallel: int) -> None:
@@ -166,9 +170,19 @@ def _check_version(hp: Hparams, rules: VersionRules) -> None:
         )
 
 
-def _check_draft_layers(hp: Hparams, *, mtp: bool) -> None:
-    if mtp and (hp.n_layer_nextn == 0 or hp.router_layer >= 0):
+def _check_role(hp: Hparams, role: ContextRole) -> None:
+    """Refuse a draft context without draft layers, and a draft model on its own.
+
+    Source: src/llama-context.cpp:148-166 and 3881-3888 (llama.cpp in llama-cpp-python 0.3.36).
+    """
+    if role == "mtp" and (hp.n_layer_nextn == 0 or hp.router_layer >= 0):
         raise Unsupported(
             f"this {hp.arch.name} file has no draft (MTP) layers: name a draft model, or a file that has them",
             fields=("engine.draft",),
+        )
+    if role != "draft" and not hp.runs_alone:
+        raise Unsupported(
+            f"this {hp.arch.name} file is a draft that borrows from its target model: plan the target and give this "
+            "file as engine.draft",
+            fields=("model",),
         )

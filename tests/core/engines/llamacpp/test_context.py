@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.core.architectures.hparams import Hparams, read_hparams
-from service.core.engines.llamacpp.context import ContextNumbers, context_cells, resolve_context
+from service.core.engines.llamacpp.context import ContextNumbers, ContextRole, context_cells, resolve_context
 from service.core.engines.llamacpp.settings import LlamaCppSettings
 from service.core.engines.llamacpp.versions import NEWEST, version_rules
 from service.core.problems import Contradiction, InvalidRequest, PlanProblem, Unsupported
@@ -17,6 +17,7 @@ from tests.models import load_model
 from tests.shapes import shape
 
 DEFAULTS = LlamaCppSettings()
+DRAFTS: tuple[ContextRole, ...] = ("mtp", "draft")
 
 
 def llama() -> Hparams:
@@ -112,6 +113,50 @@ def test_flash_attention_on_auto() -> None:
     assert context(hp=read_hparams(load_model("deepseek-r1-671b:Q4_K_M")), backends=("cuda",)).flash_attn
 
 
+@pytest.mark.parametrize(
+    ("backend", "k", "v", "heads", "kv_heads", "enabled"),
+    [
+        ("cuda", 128, 128, 8, 8, True),
+        ("cuda", 48, 48, 8, 8, False),
+        ("cuda", 192, 128, 64, 8, True),
+        ("cuda", 192, 128, 64, 16, False),
+        ("rocm", 512, 512, 8, 8, False),
+        ("rocm", 512, 512, 8, 4, True),
+        ("metal", 48, 48, 8, 8, True),
+        ("metal", 128, 192, 8, 8, False),
+        ("sycl", 512, 512, 8, 8, True),
+        ("sycl", 192, 192, 8, 8, False),
+        ("vulkan", 56, 24, 8, 8, True),
+        ("vulkan", 60, 60, 8, 8, False),
+        ("cpu", 60, 60, 8, 8, True),
+    ],
+)
+def test_flash_attention_on_auto_follows_the_kernels(
+    backend: Backend, k: int, v: int, heads: int, kv_heads: int, enabled: bool
+) -> None:
+    """Each backend has kernels for its own head sizes and groups."""
+    keys = {"key_length": k, "value_length": v, "head_count": heads, "head_count_kv": kv_heads}
+    hp = shape("qwen3", **{f"attention__{name}": value for name, value in keys.items()})
+    assert context(hp=hp, backends=(backend,)).flash_attn is enabled
+
+
+def test_kernels_of_metal_and_sycl_want_one_cache_type() -> None:
+    """Different types for K and V switch `auto` off there."""
+    settings = LlamaCppSettings(cache_type_k="f32")
+    asked = {
+        backend: context(settings=settings, backends=(backend,)).flash_attn for backend in ("cuda", "metal", "sycl")
+    }
+    assert asked == {"cuda": True, "metal": False, "sycl": False}
+
+
+def test_draft_contexts_output_a_row_per_stream() -> None:
+    """Of a draft model and of MTP layers alike; state snapshots belong to the target."""
+    hp = read_hparams(load_model("qwen3.6-27b-mtp:Q4_K_M"))
+    for role in DRAFTS:
+        ctx = resolve_context(hp, DEFAULTS, 8192, 4, NEWEST, n_draft=3, role=role)
+        assert (ctx.n_outputs, ctx.n_rs_seq) == (4, 0)
+
+
 def test_flash_attention_off_pads_values() -> None:
     """Switched off by the user, V is stored transposed."""
     ctx = context(settings=LlamaCppSettings(flash_attn=False))
@@ -168,8 +213,16 @@ Refusal = Callable[[], ContextNumbers]
             Unsupported,
             "name a later build or date",
         ),
+        (lambda: context(hp=shape("eagle3")), Unsupported, "plan the target"),
         (
-            lambda: resolve_context(llama(), DEFAULTS, 4096, 1, NEWEST, mtp=True),
+            lambda: context(
+                hp=shape("gemma4-assistant", attention__sliding_window=4, attention__sliding_window_pattern=(1, 0))
+            ),
+            Unsupported,
+            "plan the target",
+        ),
+        (
+            lambda: resolve_context(llama(), DEFAULTS, 4096, 1, NEWEST, role="mtp"),
             Unsupported,
             "name a draft model",
         ),

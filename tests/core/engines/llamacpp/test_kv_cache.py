@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.core.architectures.hparams import read_hparams
-from service.core.engines.llamacpp.context import resolve_context
+from service.core.engines.llamacpp.context import ContextRole, resolve_context
 from service.core.engines.llamacpp.kv_cache import KvIndex, cache_groups, kv_index
 from service.core.engines.llamacpp.settings import LlamaCppSettings
 from service.core.engines.llamacpp.slots import CPU
@@ -16,6 +16,7 @@ from service.core.types import Backend
 from tests.golden_rows import PLACEMENT_FILES, GoldenRow, golden_rows
 from tests.models import load_architecture_model, load_model
 
+TRUNK_AND_MTP: tuple[ContextRole, ...] = ("target", "mtp")
 REFERENCES = (
     "llama-3.1-8b:Q4_K_M",
     "gemma-3-27b:Q4_K_M",
@@ -183,7 +184,7 @@ def test_draft_layers_have_no_cache_in_the_trunks_context() -> None:
     """The trunk's context skips MTP layers; the MTP context has them and nothing else."""
     hp = read_hparams(load_model("qwen3.6-27b-mtp:Q4_K_M"))
     trunk, draft = (
-        kv_index(hp, resolve_context(hp, LlamaCppSettings(), 4096, 1, NEWEST, mtp=mtp)) for mtp in (False, True)
+        kv_index(hp, resolve_context(hp, LlamaCppSettings(), 4096, 1, NEWEST, role=role)) for role in TRUNK_AND_MTP
     )
     last = hp.n_layer
     assert trunk.bytes_between(last, hp.n_layer_all, "cuda") == 0

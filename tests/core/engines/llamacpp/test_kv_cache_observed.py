@@ -3,12 +3,13 @@
 import pytest
 
 from service.core.architectures.hparams import read_hparams
-from service.core.engines.llamacpp.context import resolve_context
+from service.core.engines.llamacpp.context import ContextRole, resolve_context
 from service.core.engines.llamacpp.kv_cache import KvIndex, cache_groups, kv_index
 from service.core.engines.llamacpp.settings import LlamaCppSettings
 from tests.models import load_model
 from tests.observed_logs import CATALOGUE, ObservedRow, mib, observed_rows
 
+TRUNK_AND_MTP: tuple[ContextRole, ...] = ("target", "mtp")
 STATE_KINDS = ("recurrent", "ple")
 
 NOT_COMPARED = {
@@ -84,8 +85,8 @@ def test_draft_context_and_state_are_what_the_log_prints() -> None:
     row = observed_rows()["qwen36-27b-mtp-mmproj-2gpu"]
     hp = read_hparams(load_model("qwen3.6-27b-mtp:Q4_K_M"))
     trunk, draft = (
-        resolve_context(hp, LlamaCppSettings(kv_unified=True), row.flags["c"], 4, row.rules, mtp=mtp)
-        for mtp in (False, True)
+        resolve_context(hp, LlamaCppSettings(kv_unified=True), row.flags["c"], 4, row.rules, role=role)
+        for role in TRUNK_AND_MTP
     )
     state = tuple(group for group in cache_groups(hp, trunk) if group.layout.kind in STATE_KINDS)
     assert mib(kv_index(hp, draft).bytes_between(0, hp.n_layer_all, "cuda")) == row.values["mtp"]["kv_mib"]["CUDA1"]
