@@ -11,6 +11,7 @@ REGISTRY_HOSTS = r"pypi\.[o]rg|python[h]osted\.org|registry\.npm[j]s\.org|deb\.[
 INDEX_OPTIONS = r"--index-[u]rl|--extra-[i]ndex|\[\[tool\.uv\.[i]ndex\]\]"
 MACHINE_PATHS = r"(?<![\w.])/(?:[w]ork|[r]oot|[h]ome/\w+)/"
 LEFT_OPEN = r"\b(?:TO[D]O|FIX[M]E|X[X]X|NotImplemented[E]rror)\b|pytest\.(?:mark\.)?[s]kip|\bx[f]ail\b"
+WRITING_AIDS = r"(?i)[c]laude|[a]nthropic|[c]opilot|[c]o-authored-by"
 TEXT_SUFFIXES = {".py", ".toml", ".md", ".yaml", ".yml", ".txt", ".csv", ".json", ".jsonl", ".mako", ".cfg", ".ini", ""}
 
 
