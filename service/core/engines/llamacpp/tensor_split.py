@@ -9,6 +9,7 @@ from service.core.architectures.hparams import Hparams
 from service.core.engines.llamacpp.buckets import LoadedTensor
 from service.core.engines.llamacpp.buffer_types import buffer_rules
 from service.core.engines.llamacpp.cache_layout import CacheLayout
+from service.core.engines.llamacpp.context import ContextNumbers
 from service.core.engines.llamacpp.kv_cache import KvIndex
 from service.core.engines.llamacpp.op_support import supports_weight
 from service.core.engines.llamacpp.slots import CPU, SlotMap, check_weights, float32
@@ -241,3 +242,14 @@ def split_caches(split: TensorSplit, index: KvIndex, first_layer: int, end_layer
                 for device, (length, backend) in enumerate(zip(lengths, split.backends, strict=True)):
                     totals[device] += layers * _slice_bytes((length, group.rows), tensor_type, MIRRORED, 0, backend)
     return tuple(totals)
+
+
+def reduction_bytes(hp: Hparams, ctx: ContextNumbers, n_devices: int) -> int:
+    """Scratch of one device for adding up partial results, allocated with the first tokens.
+
+    One buffer per step of a butterfly over the devices, each as large as the largest partial result: the embedding
+    of every token, once per routed expert that a token uses.
+    Source: ggml/src/ggml-backend-meta.cpp:1816 and 2235-2243 (llama.cpp in llama-cpp-python 0.3.36).
+    """
+    steps = (n_devices - 1).bit_length()
+    return steps * 4 * hp.n_embd * ctx.n_tokens * max(1, *hp.n_expert_used)

@@ -1,5 +1,6 @@
 """Bytes of weights on every device, from sums that are made once per model."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -160,15 +161,25 @@ def copies(shared: SharedTensor, layout: WeightLayout, slots: SlotMap, supported
     """Device of every copy of a shared tensor, CPU for the host; `supported`: whether each device computes with it."""
     override = layout.locations.get(shared.tensor.name)
     targets: list[int] = []
-    for slot in shared.slots:
-        target = CPU if slot == INPUT else slots.device_of(slot)
+    for device in _asking_devices(shared, slots):
+        target = device if device == CPU or supported[device] else CPU
         if override is not None:
             target = override
-        elif target != CPU and not supported[target]:
-            target = CPU
         if shared.copied_within_buffer or target not in targets:
             targets.append(target)
     return targets
+
+
+def _asking_devices(shared: SharedTensor, slots: SlotMap) -> list[int]:
+    """Devices whose slots ask for a shared tensor, in slot order: once per run, once per slot where all count."""
+    if shared.copied_within_buffer:
+        return [CPU if slot == INPUT else slots.device_of(slot) for slot in shared.slots]
+    devices = [CPU] if shared.slots and shared.slots[0] == INPUT else []
+    for run in slots.runs:
+        following = bisect_left(shared.slots, run.first)
+        if following < len(shared.slots) and shared.slots[following] < run.end:
+            devices.append(run.device)
+    return devices
 
 
 def host_copy(shared: SharedTensor, targets: Sequence[int]) -> Weights:

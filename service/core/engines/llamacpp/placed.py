@@ -1,0 +1,80 @@
+"""What a placement consists of: bytes per card and for the host, and the numbers behind them."""
+
+from dataclasses import dataclass
+
+from service.core.engines.llamacpp.context import ContextNumbers
+from service.core.engines.llamacpp.settings import SplitMode
+from service.core.engines.llamacpp.slots import SlotMap
+from service.core.engines.llamacpp.weights import Weights
+from service.core.types import Backend
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostPlacement:
+    """What lies in main memory."""
+
+    weights: Weights
+    kv_bytes: int
+    compute_bytes: int
+
+    @property
+    def weights_bytes(self) -> int:
+        """Weights, padding included."""
+        return self.weights.weights_bytes
+
+    @property
+    def total_bytes(self) -> int:
+        """Everything."""
+        return self.weights.weights_bytes + self.kv_bytes + self.compute_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevicePlacement:
+    """What lies on one card of the rig.
+
+    name: the card as llama.cpp calls it. used: False for a card the model is not spread over.
+    first_slot, end_slot: its slots; in split mode tensor every card has all offloaded ones. layers: the blocks among
+    them as [first, end) ranges. kv_bytes includes recurrent state. reduction_bytes: scratch for adding up partial
+    results in split mode tensor, allocated when the first tokens come.
+    """
+
+    name: str
+    backend: Backend
+    used: bool
+    first_slot: int
+    end_slot: int
+    layers: tuple[tuple[int, int], ...]
+    holds_output: bool
+    weights: Weights
+    kv_bytes: int
+    compute_bytes: int
+    reduction_bytes: int = 0
+
+    @property
+    def weights_bytes(self) -> int:
+        """Weights, padding included."""
+        return self.weights.weights_bytes
+
+    @property
+    def total_bytes(self) -> int:
+        """Everything."""
+        return self.weights.weights_bytes + self.kv_bytes + self.compute_bytes + self.reduction_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Devices in the order of the rig, the host, and the numbers behind them.
+
+    slots: device of every slot, by position in the rig; in split mode tensor the joint device counts as the first used
+    card. sched_copies: 4 under pipeline parallelism, else 1. device_order: used cards in llama.cpp's order.
+    """
+
+    devices: tuple[DevicePlacement, ...]
+    host: HostPlacement
+    ctx: ContextNumbers
+    slots: SlotMap
+    split_mode: SplitMode
+    device_order: tuple[int, ...]
+    pipeline_parallel: bool
+    sched_copies: int
+    n_splits: int
