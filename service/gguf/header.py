@@ -7,15 +7,11 @@ from typing import Literal
 from service.core.types import MetadataValue, Tensor
 from service.core.units import pad
 from service.gguf.byte_order import BIG, LITTLE, ByteOrder
+from service.gguf.format import ALIGNMENT_KEY, DEFAULT_ALIGNMENT_BYTES, MAGIC, READABLE_VERSIONS, ValueType
 from service.gguf.limits import DEFAULT_LIMITS, ReadLimits
 from service.gguf.tensors import TensorTableReader
-from service.gguf.values import U32, MetadataReader
+from service.gguf.values import MetadataReader
 from service.gguf.window import HeaderWindow, Source
-
-_MAGIC = b"GGUF"
-_VERSIONS = (2, 3)
-_DEFAULT_ALIGNMENT_BYTES = 32
-_ALIGNMENT_KEY = "general.alignment"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +41,8 @@ def read_file_header(source: Source, *, file_bytes: int | None = None, limits: R
         raise window.refusal(f"it claims {tensor_count:,} tensors and {key_count:,} metadata keys")
     metadata, types = MetadataReader(window, order, limits).read(key_count)
     alignment_bytes = _alignment_bytes(window, metadata, types)
+    if alignment_bytes > limits.alignment_bytes:
+        raise window.refusal(f"{ALIGNMENT_KEY} is {alignment_bytes:,} bytes, more than any machine needs")
     tensors, data_bytes = TensorTableReader(window, order, alignment_bytes).read(tensor_count)
     data_offset_bytes = pad(window.offset_bytes, alignment_bytes)
     if file_bytes is not None and data_offset_bytes + data_bytes > file_bytes and tensors:
@@ -62,26 +60,26 @@ def read_file_header(source: Source, *, file_bytes: int | None = None, limits: R
 
 
 def _read_preamble(window: HeaderWindow) -> tuple[int, ByteOrder]:
-    window.require(len(_MAGIC))
-    magic = bytes(window.buffer[: len(_MAGIC)])
-    if magic != _MAGIC:
-        raise window.refusal(f"it begins with {magic!r} and not with {_MAGIC!r}")
-    window.position += len(_MAGIC)
+    window.require(len(MAGIC))
+    magic = bytes(window.buffer[: len(MAGIC)])
+    if magic != MAGIC:
+        raise window.refusal(f"it begins with {magic!r} and not with {MAGIC!r}")
+    window.position += len(MAGIC)
     window.reading = "the version"
     window.require(LITTLE.u32.size)
     raw = bytes(window.buffer[window.position : window.position + LITTLE.u32.size])
     window.position += len(raw)
     for order in (LITTLE, BIG):
         (version,) = order.u32.unpack(raw)
-        if version in _VERSIONS:
+        if version in READABLE_VERSIONS:
             return version, order
     (version,) = LITTLE.u32.unpack(raw)
     raise window.refusal(f"it has GGUF version {version}; versions 2 and 3 are read, so convert the model again")
 
 
 def _alignment_bytes(window: HeaderWindow, metadata: Mapping[str, MetadataValue], types: Mapping[str, int]) -> int:
-    alignment_bytes = metadata.get(_ALIGNMENT_KEY, _DEFAULT_ALIGNMENT_BYTES)
-    typed = types.get(_ALIGNMENT_KEY, U32) == U32
+    alignment_bytes = metadata.get(ALIGNMENT_KEY, DEFAULT_ALIGNMENT_BYTES)
+    typed = types.get(ALIGNMENT_KEY, ValueType.U32) == ValueType.U32
     if not (typed and isinstance(alignment_bytes, int) and alignment_bytes.bit_count() == 1):
-        raise window.refusal(f"{_ALIGNMENT_KEY} is {alignment_bytes!r}, not an unsigned 32-bit power of two")
+        raise window.refusal(f"{ALIGNMENT_KEY} is {alignment_bytes!r}, not an unsigned 32-bit power of two")
     return alignment_bytes

@@ -11,20 +11,21 @@ class ReadLimits:
 
     Real headers stay well below each of them: the longest vocabularies have about 300,000 tokens and 500,000
     merges in some 20 MB, the longest chat templates some 20 KB, the longest tensor tables a few thousand rows.
-    `header_bytes` bounds the walk; the counts, `text_bytes` and `kept_*` bound the memory.
+    `header_bytes` bounds the walk; the counts and `kept_*` bound the memory.
     """
 
     header_bytes: int = 64 * MIB
     metadata_entries: int = 4096
     tensors: int = 65_536
     array_elements: int = 2 * 1024 * 1024
-    text_bytes: int = 1 * MIB
-    key_bytes: int = 65_535
+    key_bytes: int = 1024
+    alignment_bytes: int = 1 * MIB
     # arrays up to these lengths are kept as tuples, longer ones are counted
     kept_numbers: int = 4096
     kept_texts: int = 256
-    # over all kept arrays together
+    # over the whole header
     kept_elements: int = 262_144
+    kept_text_bytes: int = 4 * MIB
 
 
 DEFAULT_LIMITS = ReadLimits()

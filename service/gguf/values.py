@@ -6,27 +6,20 @@ from dataclasses import dataclass
 
 from service.core.types import LongArray, MetadataScalar, MetadataValue
 from service.gguf.byte_order import ByteOrder
+from service.gguf.format import NUMBER_CODES, SHORTEST_TEXT_BYTES, ValueType
 from service.gguf.limits import ReadLimits
 from service.gguf.window import HeaderWindow
-
-# Source: enum gguf_type, ggml/include/gguf.h:53-69, GGUF_TYPE_SIZE, ggml/src/gguf.cpp:90 (llama-cpp-python 0.3.36)
-_NUMBER_CODES = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
-_TEXT = 8
-_ARRAY = 9
-U32 = 4
-
-# an empty string is its 8-byte length
-_SHORTEST_TEXT_BYTES = 8
 
 
 @dataclass(slots=True)
 class MetadataReader:
-    """Reads the key-value pairs of one header; `kept_elements` counts array elements kept so far."""
+    """Reads the key-value pairs of one header; `kept_*` count what was kept of it so far."""
 
     window: HeaderWindow
     order: ByteOrder
     limits: ReadLimits
     kept_elements: int = 0
+    kept_text_bytes: int = 0
 
     def read(self, count: int) -> tuple[dict[str, MetadataValue], dict[str, int]]:
         """`count` pairs in file order, and the GGUF value type of each key.
@@ -53,9 +46,9 @@ class MetadataReader:
         return decode_name(self.window, raw)
 
     def _value(self, value_type: int) -> MetadataValue:
-        if value_type == _ARRAY:
+        if value_type == ValueType.ARRAY:
             return self._array()
-        if value_type == _TEXT:
+        if value_type == ValueType.TEXT:
             return self._text()
         (value,) = self.window.unpack(self.order.array(self._code(value_type), 1))
         number: MetadataScalar = value
@@ -63,11 +56,11 @@ class MetadataReader:
 
     def _array(self) -> MetadataValue:
         element_type, count = self.window.unpack(self.order.array_head)
-        if element_type == _ARRAY:
+        if element_type == ValueType.ARRAY:
             raise self.window.refusal(f"{self.window.reading} is an array of arrays, which GGUF readers refuse")
         if count > self.limits.array_elements:
             raise self.window.refusal(f"{self.window.reading} claims {count:,} array elements")
-        if element_type == _TEXT:
+        if element_type == ValueType.TEXT:
             return self._texts(count)
         layout = self.order.array(self._code(element_type), count)
         if count > self.limits.kept_numbers:
@@ -85,10 +78,12 @@ class MetadataReader:
 
     def _text(self) -> str:
         # llama.cpp takes any bytes here; they are shown and never acted upon
-        return self.window.text(self.order, self.limits.text_bytes).decode("utf-8", "replace")
+        raw = self.window.text(self.order, self.limits.kept_text_bytes - self.kept_text_bytes)
+        self.kept_text_bytes += len(raw)
+        return raw.decode("utf-8", "replace")
 
     def _code(self, value_type: int) -> str:
-        code = _NUMBER_CODES.get(value_type)
+        code = NUMBER_CODES.get(value_type)
         if code is None:
             raise self.window.refusal(f"{self.window.reading} has the unknown value type {value_type}")
         return code
@@ -116,7 +111,7 @@ def skip_texts(window: HeaderWindow, order: ByteOrder, count: int) -> None:
         if overrun_bytes:
             window.skip(overrun_bytes)
         elif left:
-            window.require(_SHORTEST_TEXT_BYTES)
+            window.require(SHORTEST_TEXT_BYTES)
 
 
 def _walk_buffered(
@@ -129,7 +124,7 @@ def _walk_buffered(
     buffer, position, walked = window.buffer, window.position, 0
     try:
         for walked in range(count):  # noqa: B007 (read after the loop)
-            position += _SHORTEST_TEXT_BYTES + unpack_length(buffer, position)[0]
+            position += SHORTEST_TEXT_BYTES + unpack_length(buffer, position)[0]
         walked = count
     except (struct.error, OverflowError):
         pass  # the next length is not in the buffer; `walked` strings lie behind

@@ -101,7 +101,9 @@ class HeaderWindow:
         """Raw bytes of a GGUF string of at most `maximum_bytes`."""
         (length_bytes,) = self.unpack(order.u64)
         if length_bytes > maximum_bytes:
-            raise self.refusal(f"{self.reading} has {length_bytes:,} bytes, more than the {maximum_bytes:,} allowed")
+            raise self.refusal(
+                f"{self.reading} has {length_bytes:,} bytes, more than the {maximum_bytes:,} allowed here"
+            )
         end = self.position + length_bytes
         if end > len(self.buffer):
             self.require(length_bytes)

@@ -7,16 +7,18 @@ from typing import TypeAlias
 
 from service.core.types import LongArray, MetadataScalar, MetadataValue, Model, Tensor
 from service.core.units import pad
+from service.gguf.format import (
+    ALIGNMENT_KEY,
+    DEFAULT_ALIGNMENT_BYTES,
+    MAGIC,
+    NUMBER_CODES,
+    SHORTEST_TEXT_BYTES,
+    WRITTEN_VERSION,
+    ValueType,
+)
 from service.gguf.limits import DEFAULT_LIMITS
 
 Number: TypeAlias = int | float | bool
-
-_MAGIC_AND_VERSION = b"GGUF" + pack("<I", 3)
-_U8, _U32, _BOOL, _TEXT, _ARRAY, _U64, _I64, _F64 = 0, 4, 7, 8, 9, 10, 11, 12
-_LAYOUTS = {_U32: "I", _BOOL: "?", _U64: "Q", _I64: "q", _F64: "d"}
-_EMPTY_TEXT_BYTES = 8
-_ALIGNMENT_KEY = "general.alignment"
-_DEFAULT_ALIGNMENT_BYTES = 32
 
 
 def write_header(model: Model) -> bytes:
@@ -25,12 +27,12 @@ def write_header(model: Model) -> bytes:
     Numbers are written as wide as they need; of a long array only its length was kept, so it is filled with
     zeros (which compress to nothing); split models become one.
     """
-    alignment_bytes = model.metadata.get(_ALIGNMENT_KEY, _DEFAULT_ALIGNMENT_BYTES)
+    alignment_bytes = model.metadata.get(ALIGNMENT_KEY, DEFAULT_ALIGNMENT_BYTES)
     if not isinstance(alignment_bytes, int):
-        raise TypeError(f"{_ALIGNMENT_KEY} of a model is an integer, not {alignment_bytes!r}")
+        raise TypeError(f"{ALIGNMENT_KEY} of a model is an integer, not {alignment_bytes!r}")
     parts = [
-        _MAGIC_AND_VERSION,
-        pack("<QQ", len(model.tensors), len(model.metadata)),
+        MAGIC,
+        pack("<IQQ", WRITTEN_VERSION, len(model.tensors), len(model.metadata)),
         *(_text(key) + _value(value) for key, value in model.metadata.items()),
         *_tensor_table(model.tensors, alignment_bytes),
     ]
@@ -47,39 +49,39 @@ def _value(value: MetadataValue) -> bytes:
     if isinstance(value, LongArray):
         return _long_array(value.count)
     if isinstance(value, tuple):
-        return pack("<I", _ARRAY) + _array(value)
+        return pack("<I", ValueType.ARRAY) + _array(value)
     if isinstance(value, str):
-        return pack("<I", _TEXT) + _text(value)
+        return pack("<I", ValueType.TEXT) + _text(value)
     value_type = _number_type((value,))
-    return pack(f"<I{_LAYOUTS[value_type]}", value_type, value)
+    return pack(f"<I{NUMBER_CODES[value_type]}", value_type, value)
 
 
 def _long_array(count: int) -> bytes:
     """Zeros, or empty texts where so few numbers would be kept."""
     if count > DEFAULT_LIMITS.kept_numbers:
-        return pack("<IIQ", _ARRAY, _U8, count) + bytes(count)
-    return pack("<IIQ", _ARRAY, _TEXT, count) + bytes(_EMPTY_TEXT_BYTES * count)
+        return pack("<IIQ", ValueType.ARRAY, ValueType.U8, count) + bytes(count)
+    return pack("<IIQ", ValueType.ARRAY, ValueType.TEXT, count) + bytes(SHORTEST_TEXT_BYTES * count)
 
 
 def _array(values: tuple[MetadataScalar, ...]) -> bytes:
     texts = [value for value in values if isinstance(value, str)]
     if texts:
-        return pack("<IQ", _TEXT, len(texts)) + b"".join(map(_text, texts))
+        return pack("<IQ", ValueType.TEXT, len(texts)) + b"".join(map(_text, texts))
     numbers = tuple(value for value in values if not isinstance(value, str))
     value_type = _number_type(numbers)
-    return pack("<IQ", value_type, len(numbers)) + Struct(f"<{len(numbers)}{_LAYOUTS[value_type]}").pack(*numbers)
+    return pack("<IQ", value_type, len(numbers)) + Struct(f"<{len(numbers)}{NUMBER_CODES[value_type]}").pack(*numbers)
 
 
-def _number_type(numbers: tuple[Number, ...]) -> int:
+def _number_type(numbers: tuple[Number, ...]) -> ValueType:
     """The first GGUF type that holds all of `numbers` without loss."""
     if any(isinstance(number, float) for number in numbers):
-        return _F64
+        return ValueType.F64
     if numbers and all(isinstance(number, bool) for number in numbers):
-        return _BOOL
+        return ValueType.BOOL
     least, most = min(numbers, default=0), max(numbers, default=0)
     if least < 0:
-        return _I64
-    return _U32 if most < 2**32 else _U64
+        return ValueType.I64
+    return ValueType.U32 if most < 2**32 else ValueType.U64
 
 
 def _tensor_table(tensors: Iterable[Tensor], alignment_bytes: int) -> Iterable[bytes]:
