@@ -78,8 +78,9 @@ Source, all of ggml 0.25.3: ggml_cuda_get_best_fattn_kernel, ggml-cuda/fattn.cu:
 """
 
 
+@lru_cache(maxsize=1024)
 def has_kernels(hp: Hparams, types: CacheTypes, backend: Backend) -> bool:
-    """Whether a backend has a flash attention kernel for every attending layer of a model."""
+    """Whether a backend has a flash attention kernel for every attending layer of a model; memoised."""
     kernels = FLASH_KERNELS.get(backend)
     if kernels is None:
         return True

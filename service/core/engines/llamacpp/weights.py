@@ -199,8 +199,9 @@ class PlacedWeights:
     host: Weights
 
 
-def place_weights(layout: WeightLayout, slots: SlotMap, backends: Sequence[Backend]) -> PlacedWeights:
-    """Weights of every device and of the host, at a cost that does not depend on the number of layers.
+@lru_cache(maxsize=4096)
+def place_weights(layout: WeightLayout, slots: SlotMap, backends: tuple[Backend, ...]) -> PlacedWeights:
+    """Weights of every device and of the host, at a cost that does not depend on the number of layers; memoised.
 
     Source: src/llama-model.cpp:1543-1614 and src/llama-model-loader.cpp:1116-1390
     (llama.cpp in llama-cpp-python 0.3.36); ggml/src/ggml-alloc.c:1168-1229 (sizes of buffers).
