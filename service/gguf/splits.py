@@ -18,7 +18,7 @@ _PART_NAME = re.compile(r"(?P<prefix>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})\.
 def part_names(file_name: str) -> tuple[str, ...]:
     """Names of all parts of a split model, from the name of any; the name alone where it is no part's.
 
-    Source: llama_split_path and llama_split_prefix, src/llama.cpp (llama.cpp in llama-cpp-python 0.3.36).
+    Source: llama_split_path and llama_split_prefix, src/llama.cpp:545-600 (llama.cpp in llama-cpp-python 0.3.36).
     """
     match = _PART_NAME.fullmatch(file_name)
     if match is None:
