@@ -91,6 +91,7 @@ class Decode:
     host_s: float
     limited_by: Limit
     range_fraction: float
+    basis: Basis
     steps: tuple[Step, ...] = field(default=())
 
 
@@ -109,7 +110,7 @@ def gpu_processor(gpu: Gpu, assumptions: Assumptions) -> Processor:
         prefill_flops_per_s=prefill_flops_per_s(gpu),
         link_bytes_per_s=LINK_FRACTION
         * pcie_bytes_per_s(gpu.pcie_gen or ASSUMED_PCIE[0], gpu.pcie_lanes or ASSUMED_PCIE[1]),
-        known_generation=generation is not None or gpu.backend != "cuda",
+        known_generation=generation is not None or gpu.backend not in ("cuda", "rpc"),
     )
 
 
@@ -206,6 +207,7 @@ def decode(
         host_s=host_s,
         limited_by=_limit(devices, devices_s, host_s, sync_s),
         range_fraction=max(_range_fraction(p) for p in used),
+        basis="modelled" if all(p.known_generation for p in used) else "assumed",
         steps=tuple(parts),
     )
 

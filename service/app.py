@@ -1,0 +1,43 @@
+"""The application: opens the database and the planner, mounts the shells."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import structlog
+from fastapi import FastAPI
+
+from service.planning.catalogues import StoredCatalogues
+from service.planning.planner import Planner
+from service.settings import Settings
+from service.shells.rest import gpus, health, models, plan, plans, problems
+from service.shells.rest.body_limit import BodyLimit
+from service.shells.rest.openapi import DESCRIPTION, describe
+from service.store.database import open_database
+
+log = structlog.get_logger(__name__)
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """Build the application; the database is opened when it starts and closed when it ends."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        database = open_database(settings.database_url, connections=settings.max_database_connections)
+        app.state.database = database
+        app.state.planner = Planner(StoredCatalogues(database, settings.catalogue_refresh_s))
+        log.info("ready", database=database.url.render_as_string(hide_password=True))
+        try:
+            yield
+        finally:
+            database.dispose()
+
+    app = FastAPI(
+        title="Rigfit", version="0.1.0", summary="Will this model fit on these GPUs, and how fast will it run?",
+        description=DESCRIPTION, lifespan=lifespan, redoc_url=None,
+    )  # fmt: skip
+    app.add_middleware(BodyLimit, max_bytes=settings.max_request_bytes)
+    problems.install_problem_handlers(app)
+    for shell in (plan, plans, gpus, models, health, problems):
+        app.include_router(shell.router)
+    describe(app)
+    return app

@@ -1,0 +1,55 @@
+"""What would be better, as codes with their numbers."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from service.contract.plan import Advice
+from service.core.engines.llamacpp.question import Choice
+from service.core.engines.llamacpp.speed import decode_of
+from service.planning.findings import Findings
+
+# less than the noise between two runs of one build is no gain (speed study: 2.8 %)
+LEAST_GAIN = 1.03
+
+
+def advice_of(findings: Findings) -> list[Advice]:
+    """Every advice."""
+    return list(_single_fast_gpu(findings))
+
+
+def _single_fast_gpu(findings: Findings) -> Iterator[Advice]:
+    """One card that holds everything decodes faster than a layer split, whose stages add up."""
+    decode = findings.speed.decode
+    busy = sum(1 for device in findings.placement.devices if device.weights_bytes)
+    if decode is None or busy < 2 or findings.choice.settings.split_mode != "layer" or findings.offloaded:
+        return
+    best = min(
+        ((alone, time.step_s) for alone in _alone(findings) if (time := decode_of(alone, findings.assumptions))),
+        key=lambda pair: pair[1],
+        default=None,
+    )
+    if best is None or best[1] * LEAST_GAIN > decode.step_s:
+        return
+    choice, step_s = best
+    index = choice.settings.main_gpu
+    gpu = findings.rig.gpus[index]
+    gain = decode.step_s / step_s
+    yield Advice(
+        code="single-fast-gpu",
+        message=f"All of it fits on card {index} ({gpu.slug}) alone, which decodes {gain:.2f} times as fast: stages of "
+        f"a layer split add up. Use -sm none -mg {index}.",
+        numbers={"gpu_index": index, "gpu": gpu.slug, "decode_tokens_per_s": 1 / step_s, "gain": gain},
+    )
+
+
+def _alone(findings: Findings) -> Iterator[Choice]:
+    """Placements on one card alone that fit, fastest memory first; cards smaller than the weights are not tried."""
+    weights_bytes = sum(device.weights_bytes + device.kv_bytes for device in findings.placement.devices)
+    settings = findings.choice.settings
+    for index, gpu in enumerate(findings.rig.gpus):
+        if gpu.usable_bytes < weights_bytes or findings.rig.gpus.index(gpu) != index:
+            continue
+        alone = replace(settings, split_mode="none", main_gpu=index, tensor_split=None)
+        choice = findings.choice.question.place(alone, findings.choice.context_tokens)
+        if choice.fits:
+            yield choice

@@ -1,0 +1,191 @@
+"""A choice as the Plan of the contract."""
+
+from dataclasses import replace
+
+from service.contract.plan import (
+    BreakdownStep,
+    Command,
+    DevicePlan,
+    EnginePlan,
+    Estimate,
+    HostPlan,
+    ModelSummary,
+    Plan,
+    SpeedPlan,
+)
+from service.core import speed as core_speed
+from service.core.engines.llamacpp.command import command_of
+from service.core.engines.llamacpp.needs import overhead_bytes
+from service.core.memory import shortfall_bytes
+from service.core.speed_constants import BACKENDS
+from service.planning.advice import advice_of
+from service.planning.explanation import explanation_of
+from service.planning.findings import Findings
+from service.planning.identity import RULES_VERSION, plan_id
+from service.planning.warnings import warnings_of
+
+
+def plan_of(findings: Findings) -> Plan:
+    """Shape everything found as the contract's Plan."""
+    verdict = findings.verdict
+    return Plan(
+        id=plan_id(findings),
+        model=_model(findings),
+        workload=findings.request.workload.model_copy(update={"context_tokens": findings.choice.context_tokens}),
+        engine=_engine(findings),
+        assumptions=findings.request.assumptions,
+        fits=verdict == "fits",
+        verdict=verdict,
+        devices=_devices(findings),
+        host=_host(findings),
+        max_context_tokens=findings.max_context_tokens,
+        shortfall_bytes=shortfall_bytes(findings.choice.needs),
+        speed=_speed(findings),
+        command=_command(findings),
+        power=None,
+        warnings=warnings_of(findings),
+        advice=advice_of(findings),
+        alternatives=[],
+        explanation=explanation_of(findings),
+    )
+
+
+def _model(findings: Findings) -> ModelSummary:
+    model, facts = findings.model, findings.facts
+    return ModelSummary(
+        name=model.name,
+        id=model.id,
+        architecture=model.architecture,
+        quant=model.quant,
+        parameters=facts.parameters,
+        active_parameters=facts.active_parameters,
+        tensor_data_bytes=facts.tensor_data_bytes,
+        trained_context_tokens=facts.trained_context_tokens,
+    )
+
+
+def _engine(findings: Findings) -> EnginePlan:
+    settings, placement = findings.choice.settings, findings.placement
+    ctx = placement.ctx
+    return EnginePlan(
+        name="llama.cpp",
+        version=settings.version,
+        date=settings.date,
+        tool=settings.tool,
+        split_mode=settings.split_mode or "layer",
+        main_gpu=settings.main_gpu,
+        tensor_split=_shares(findings),
+        n_gpu_layers=placement.slots.n_slots - _slots_on_host(findings),
+        n_batch=ctx.n_batch,
+        n_ubatch=ctx.n_ubatch,
+        flash_attn=ctx.flash_attn,
+        cache_type_k=ctx.type_k.name,
+        cache_type_v=ctx.type_v.name,
+        kv_unified=ctx.kv_unified,
+        swa_full=ctx.swa_full,
+        n_cpu_moe=min(settings.n_cpu_moe or 0, findings.choice.question.hp.n_layer_all),
+        override_tensor=[f"{entry.pattern}={entry.buffer_type}" for entry in settings.override_tensor],
+        kv_offload=settings.kv_offload,
+        fit=False,
+        rules_version=RULES_VERSION,
+        pipeline_parallel=placement.pipeline_parallel,
+        sched_copies=placement.sched_copies,
+        n_ctx=ctx.n_ctx,
+        n_ctx_seq=ctx.n_ctx_seq,
+    )
+
+
+def _slots_on_host(findings: Findings) -> int:
+    first, end = findings.placement.slots.range_of(-1)
+    return end - first
+
+
+def _shares(findings: Findings) -> list[float] | None:
+    """Shares as given or chosen; where the engine divides by free memory, the slots that come of it: they repeat it."""
+    settings, slots = findings.choice.settings, findings.placement.slots
+    if settings.tensor_split is not None:
+        return list(settings.tensor_split)
+    cards = range(len(findings.rig.gpus))
+    if settings.split_mode != "layer" or len(cards) < 2:
+        return None
+    ranges = (slots.range_of(card) for card in cards)
+    return [float(end - first) for first, end in ranges]
+
+
+def _devices(findings: Findings) -> list[DevicePlan]:
+    choice, decode = findings.choice, findings.speed.decode
+    question = choice.question
+    return [
+        DevicePlan(
+            index=index,
+            gpu=gpu.slug,
+            backend=gpu.backend,
+            layers=[list(layers) for layers in placed.layers],
+            holds_output=placed.holds_output,
+            weights_bytes=placed.weights_bytes,
+            kv_bytes=placed.kv_bytes,
+            compute_bytes=placed.compute_bytes,
+            overhead_bytes=overhead_bytes(question.model, question.hp, choice.placement, placed),
+            total_bytes=need.total_bytes,
+            usable_bytes=gpu.usable_bytes,
+            headroom_bytes=gpu.usable_bytes - need.total_bytes,
+            read_bytes_per_token=findings.speed.device_reads[index],
+            decode_s=None if decode is None else decode.device_s[index],
+        )
+        for index, (gpu, placed, need) in enumerate(
+            zip(question.rig.gpus, choice.placement.devices, choice.needs, strict=False)
+        )
+    ]
+
+
+def _host(findings: Findings) -> HostPlan:
+    host, decode = findings.placement.host, findings.speed.decode
+    return HostPlan(
+        weights_bytes=host.weights_bytes,
+        kv_bytes=host.kv_bytes,
+        compute_bytes=host.compute_bytes,
+        total_bytes=host.total_bytes,
+        read_bytes_per_token=findings.speed.host_read,
+        decode_s=None if decode is None else decode.host_s,
+    )
+
+
+def _speed(findings: Findings) -> SpeedPlan | None:
+    """Rates with their ranges: a stream's own, and all streams together."""
+    decode = findings.speed.decode
+    if decode is None or decode.step_s <= 0:
+        return None
+    streams = findings.request.workload.parallel
+    prompt = findings.request.workload.prompt_tokens
+    prefill_s, width = findings.speed.prefill_s, _prefill_range_fraction(findings)
+    return SpeedPlan(
+        decode_tokens_per_s=_estimate(1 / decode.step_s, decode.range_fraction),
+        prefill_tokens_per_s=_estimate(prompt / prefill_s, width) if prefill_s else None,
+        ttft_s=_estimate(prefill_s + decode.step_s, width) if prefill_s else None,
+        aggregate_decode_tokens_per_s=_estimate(streams / decode.step_s, decode.range_fraction),
+        limited_by=decode.limited_by,
+        basis=decode.basis,
+        breakdown=[BreakdownStep(what=step.what, s=step.s) for step in decode.steps],
+    )
+
+
+def _prefill_range_fraction(findings: Findings) -> float:
+    busy = (
+        gpu.backend
+        for gpu, placed in zip(findings.rig.gpus, findings.placement.devices, strict=True)
+        if placed.weights_bytes
+    )
+    host = ("cpu",) if findings.offloaded or not findings.rig.gpus else ()
+    return max(BACKENDS[backend].prefill_range_fraction for backend in (*busy, *host))
+
+
+def _estimate(mid: float, range_fraction: float) -> Estimate:
+    estimate = core_speed.Estimate.around(mid, range_fraction)
+    return Estimate(low=estimate.low, mid=estimate.mid, high=estimate.high)
+
+
+def _command(findings: Findings) -> Command:
+    choice = findings.choice
+    workload = replace(choice.question.workload, context_tokens=choice.context_tokens)
+    command = command_of(findings.model, findings.rig, choice.settings, workload)
+    return Command(argv=list(command.argv), env=dict(command.env), text=command.text, verify=command.verify)

@@ -1,0 +1,101 @@
+"""The steps of an answer, one sentence each, with the numbers they used."""
+
+from collections.abc import Iterator
+
+from service.core.speed_constants import (
+    ASSUMED_HOST_FP32_FLOPS,
+    ASSUMED_RAM_BANDWIDTH_BYTES_PER_S,
+    BACKENDS,
+    GENERATIONS_SOURCE,
+    generation_of,
+)
+from service.core.units import GIB
+from service.planning.findings import Findings
+
+
+def explanation_of(findings: Findings) -> list[str]:
+    """All steps in order."""
+    return [
+        *_model_step(findings),
+        *_memory_steps(findings),
+        *_context_steps(findings),
+        *_split_steps(findings),
+        *_speed_steps(findings),
+    ]
+
+
+def _model_step(findings: Findings) -> Iterator[str]:
+    facts, hp = findings.facts, findings.choice.question.hp
+    yield (
+        f"{findings.model.name or findings.model.id} is a {findings.model.architecture} model of {hp.n_layer} blocks "
+        f"with {facts.parameters / 1e9:.2f} billion weights in {facts.tensor_data_bytes / 1e9:.2f} GB."
+    )
+
+
+def _memory_steps(findings: Findings) -> Iterator[str]:
+    seen = set()
+    for gpu in findings.rig.gpus:
+        if (gpu.slug, gpu.usable_basis) not in seen:
+            seen.add((gpu.slug, gpu.usable_basis))
+            yield f"Of {gpu.slug}, a program gets {gpu.usable_bytes / GIB:.2f} GiB: {gpu.usable_basis}."
+
+
+def _context_steps(findings: Findings) -> Iterator[str]:
+    ctx = findings.placement.ctx
+    yield (
+        f"A context of {findings.choice.context_tokens:,} tokens becomes {ctx.n_ctx:,} cells"
+        + (f" in {ctx.n_stream} streams of {ctx.n_ctx_seq:,}" if ctx.n_stream > 1 else "")
+        + f", keys as {ctx.type_k.name} and values as {ctx.type_v.name}, flash attention "
+        + ("on." if ctx.flash_attn else "off.")
+    )
+    ceiling = findings.choice.question.ceiling_tokens(findings.choice.settings)
+    found = findings.max_context_tokens
+    if found:
+        reason = "the most that is asked or trained for" if found == ceiling else "the largest that fits"
+        yield f"With these choices up to {found:,} tokens of context fit: {reason}, in steps of 256."
+    else:
+        yield "With these choices no context fits."
+
+
+def _split_steps(findings: Findings) -> Iterator[str]:
+    placement = findings.placement
+    for index, (gpu, device) in enumerate(zip(findings.rig.gpus, placement.devices, strict=True)):
+        yield (
+            f"Card {index} ({gpu.slug}) holds {device.weights_bytes:,} bytes of weights, {device.kv_bytes:,} of cache "
+            f"and {device.compute_bytes:,} of compute buffers."
+        )
+    yield (
+        f"The host holds {placement.host.weights_bytes:,} bytes of weights, {placement.host.kv_bytes:,} of cache and "
+        f"{placement.host.compute_bytes:,} of compute buffers."
+    )
+
+
+def _speed_steps(findings: Findings) -> Iterator[str]:
+    decode, stated = findings.speed.decode, findings.assumptions
+    if decode is None:
+        return
+    for gpu in dict.fromkeys(findings.rig.gpus):
+        row = generation_of(gpu)
+        fraction = stated.bandwidth_fraction or (row or BACKENDS[gpu.backend]).bandwidth_fraction
+        source = (
+            "as assumed in the request" if stated.bandwidth_fraction else GENERATIONS_SOURCE if row
+            else BACKENDS[gpu.backend].source
+        )  # fmt: skip
+        yield (
+            f"{gpu.slug} reads at {fraction:.2f} of its {(gpu.bandwidth_bytes_per_s or 0) / 1e9:.0f} GB/s in decode: "
+            f"{source}."
+        )
+    if findings.speed.host_read:
+        yield from _host_steps(findings)
+    yield "A decode step takes " + ", ".join(f"{step.s * 1e3:.2f} ms ({step.what})" for step in decode.steps) + "."
+
+
+def _host_steps(findings: Findings) -> Iterator[str]:
+    host = findings.rig.host
+    if host.ram_bandwidth_bytes_per_s is None and not any(gpu.unified_memory for gpu in findings.rig.gpus):
+        yield (
+            f"Main memory is assumed to move {ASSUMED_RAM_BANDWIDTH_BYTES_PER_S / 1e9:.1f} GB/s (two channels of "
+            f"DDR5-5600) and the processor to compute {ASSUMED_HOST_FP32_FLOPS / 1e12:.2f} TFLOPS: state "
+            "rig.host.ram_bandwidth_bytes_per_s for better figures."
+        )
+    yield f"The host reaches {BACKENDS['cpu'].bandwidth_fraction:.2f} of its bandwidth: {BACKENDS['cpu'].source}."

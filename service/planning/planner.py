@@ -1,0 +1,91 @@
+"""The use case: a request's names become facts, facts go through the core, the result is shaped as the contract's."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from service.contract.plan import Plan
+from service.contract.request import ModelPath, ModelReference, ModelUrl, PlanRequest
+from service.core.engines.llamacpp.choices import choose, max_context_tokens
+from service.core.engines.llamacpp.speed import speed_of
+from service.core.model_facts import model_facts
+from service.core.problems import InvalidRequest, Unsupported
+from service.core.speed import Assumptions
+from service.core.types import Model, Workload
+from service.planning.answer import plan_of
+from service.planning.catalogues import Catalogues
+from service.planning.files import read_model_file
+from service.planning.findings import Findings
+from service.planning.rig import rig_of
+from service.planning.settings import planned_engine, settings_of
+from service.planning.unused_fields import refuse_unplanned_fields
+
+
+class Planner:
+    """Answers questions from one pair of catalogues; safe to share between threads.
+
+    may_read_files: whether a request may name a GGUF file of this computer.
+    """
+
+    def __init__(self, catalogues: Catalogues, *, may_read_files: bool = False) -> None:
+        self.catalogues = catalogues
+        self._may_read_files = may_read_files
+
+    def has_catalogues(self) -> bool:
+        """Whether there are cards and models to plan with."""
+        return bool(self.catalogues.gpus.names.records) and bool(self.catalogues.models.search())
+
+    def plan(self, request: PlanRequest) -> Plan:
+        """Answer one question.
+
+        Raises PlanProblem: a name that is unknown, a value out of range, parts that exclude each other, or what
+        the engine itself would refuse. What does not fit is an answer.
+        """
+        return plan_of(self.findings(request))
+
+    def findings(self, request: PlanRequest) -> Findings:
+        """Everything that goes into the answer to one question; raises as `plan` does."""
+        engine = planned_engine(request.engine)
+        refuse_unplanned_fields(engine)
+        gpus = self.catalogues.gpus
+        model, notes = self._model(request.model)
+        rig = rig_of(request.rig, gpus)
+        workload = Workload(**request.workload.model_dump())
+        assumptions = _assumptions(request)
+        choice = choose(model, rig, settings_of(engine), workload)
+        return Findings(
+            request=request,
+            notes=notes,
+            gpus=gpus,
+            choice=choice,
+            facts=model_facts(model),
+            max_context_tokens=max_context_tokens(choice),
+            speed=speed_of(choice, assumptions),
+            assumptions=assumptions,
+        )
+
+    def _model(self, reference: ModelReference) -> tuple[Model, Sequence[str]]:
+        """The model, and what was read into its name."""
+        if isinstance(reference, ModelUrl):
+            raise Unsupported(
+                "Models are not fetched from addresses here yet: download the file and import it, or name a model of "
+                "the catalogue.",
+                fields=("model.url",),
+            )
+        if isinstance(reference, ModelPath):
+            if not self._may_read_files:
+                raise InvalidRequest("A path names a file only on the command line.", fields=("model.path",))
+            return read_model_file(Path(reference.path)), ()
+        models = self.catalogues.models
+        resolved = models.resolve(reference)
+        return models.model(resolved.row), resolved.notes
+
+
+def _assumptions(request: PlanRequest) -> Assumptions:
+    stated = request.assumptions
+    if stated is None:
+        return Assumptions()
+    return Assumptions(
+        bandwidth_fraction=stated.bandwidth_fraction,
+        fixed_s_per_device=stated.fixed_s_per_device,
+        ignore_kv_reads=bool(stated.ignore_kv_reads),
+    )

@@ -1,0 +1,78 @@
+"""The rig of a request as the core reasons about it."""
+
+from collections.abc import Iterator, Sequence
+
+from service.catalog.gpus import GpuCatalog, GpuOptions, InlineGpu, inline_gpu
+from service.contract import rig as contract
+from service.core.problems import Unsupported
+from service.core.types import Gpu, Host, Rig
+
+# llama_max_devices, src/llama.cpp:80 (llama.cpp in llama-cpp-python 0.3.36)
+MAX_DEVICES = 16
+
+
+def rig_of(request: contract.RigRequest, catalogue: GpuCatalog) -> Rig:
+    """Resolve every card, in order.
+
+    Raises UnknownGpu, InvalidRequest or Contradiction for a card, Unsupported for more devices than the engine takes.
+    """
+    host = Host(
+        ram_bytes=request.host.ram_bytes,
+        ram_bandwidth_bytes_per_s=request.host.ram_bandwidth_bytes_per_s,
+        cpu=request.host.cpu,
+    )
+    gpus: list[Gpu] = []
+    for entry in request.gpus:
+        gpus.extend(_devices(entry, catalogue, host))
+        if len(gpus) > MAX_DEVICES:
+            raise Unsupported(
+                f"The rig has more than {MAX_DEVICES} devices, the most that llama.cpp takes: leave some out.",
+                fields=("rig.gpus",),
+            )
+    return Rig(gpus=tuple(gpus), host=host)
+
+
+def _devices(entry: str | contract.GpuRequest, catalogue: GpuCatalog, host: Host) -> Sequence[Gpu]:
+    if isinstance(entry, str):
+        return catalogue.gpus(entry, host=host)
+    options = GpuOptions(
+        free_bytes=entry.free_bytes,
+        power_limit_w=entry.power_limit_w,
+        pcie_gen=entry.pcie_gen,
+        pcie_lanes=entry.pcie_lanes,
+        backend=entry.backend,
+    )
+    if isinstance(entry.gpu, str):
+        return catalogue.gpus(entry.gpu, options, host) * entry.count
+    card = InlineGpu(
+        name=entry.gpu.name,
+        vram_bytes=entry.gpu.vram_bytes,
+        backend=entry.gpu.backend,
+        bandwidth_bytes_per_s=entry.gpu.bandwidth_bytes_per_s,
+        fp16_tensor_flops=entry.gpu.fp16_tensor_flops,
+        tdp_w=entry.gpu.tdp_w,
+        compute_capability=entry.gpu.compute_capability,
+    )
+    return (inline_gpu(card, options),) * entry.count
+
+
+# values of a card that a plan is computed from, as its record calls them
+PLANNED_WITH = frozenset(
+    {
+        "vram_bytes",
+        "vram_reported_bytes",
+        "memory_bandwidth_bytes_per_s",
+        "fp32_flops",
+        "fp16_tensor_dense_flops",
+        "compute_capability",
+    }
+)
+
+
+def unverified_values(rig: Rig, catalogue: GpuCatalog) -> Iterator[tuple[str, Sequence[str]]]:
+    """Cards of the rig with the values that a plan uses and that were not re-read at their source."""
+    for slug in dict.fromkeys(gpu.slug for gpu in rig.gpus):
+        record = catalogue.names.records.get(slug)
+        unverified = sorted(record.unverified & PLANNED_WITH) if record else []
+        if unverified:
+            yield slug, unverified

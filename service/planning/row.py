@@ -1,0 +1,56 @@
+"""A plan as one flat row, for spreadsheets."""
+
+import csv
+import io
+from collections.abc import Mapping
+
+from service.contract.plan import Plan
+
+Cell = str | int | float | bool | None
+# a cell that starts like this would run as a formula where the row is opened
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def row_of_plan(plan: Plan) -> Mapping[str, Cell]:
+    """The figures people compare, by column."""
+    speed = plan.speed
+    return {
+        "id": plan.id,
+        "model": plan.model.name,
+        "quant": plan.model.quant,
+        "gpus": ", ".join(device.gpu for device in plan.devices),
+        "context_tokens": plan.workload.context_tokens,
+        "parallel": plan.workload.parallel,
+        "verdict": plan.verdict,
+        "fits": plan.fits,
+        "max_context_tokens": plan.max_context_tokens,
+        "shortfall_bytes": plan.shortfall_bytes,
+        "busiest_device_bytes": max((device.total_bytes for device in plan.devices), default=0),
+        "least_headroom_bytes": min((device.headroom_bytes for device in plan.devices), default=None),
+        "host_bytes": plan.host.total_bytes,
+        "decode_tokens_per_s_low": speed.decode_tokens_per_s.low if speed else None,
+        "decode_tokens_per_s": speed.decode_tokens_per_s.mid if speed else None,
+        "decode_tokens_per_s_high": speed.decode_tokens_per_s.high if speed else None,
+        "aggregate_decode_tokens_per_s": speed.aggregate_decode_tokens_per_s.mid if speed else None,
+        "prefill_tokens_per_s": speed.prefill_tokens_per_s.mid if speed and speed.prefill_tokens_per_s else None,
+        "ttft_s": speed.ttft_s.mid if speed and speed.ttft_s else None,
+        "limited_by": speed.limited_by if speed else None,
+        "split_mode": plan.engine.split_mode,
+        "n_gpu_layers": plan.engine.n_gpu_layers,
+        "warnings": " ".join(warning.code for warning in plan.warnings),
+        "command": plan.command.text,
+    }
+
+
+def csv_of_plan(plan: Plan) -> str:
+    """A header and one row; text that a spreadsheet would run as a formula is kept as text."""
+    row = row_of_plan(plan)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(row)
+    writer.writerow(["" if cell is None else _plain(cell) for cell in row.values()])
+    return text.getvalue()
+
+
+def _plain(cell: Cell) -> Cell:
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA_STARTS) else cell

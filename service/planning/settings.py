@@ -1,0 +1,59 @@
+"""The engine part of a request as the engine's package reads it."""
+
+from typing import Literal
+
+from service.contract.engine import ENGINE_NAMES, LlamaCppEngine, VllmEngine
+from service.core.engines.llamacpp.overrides import parse_override_tensor
+from service.core.engines.llamacpp.settings import LlamaCppSettings
+from service.core.problems import Unsupported
+
+# what -ngl's numbers below zero mean (common/arg.cpp:2789, llama.cpp in llama-cpp-python 0.3.36)
+_AUTO, _ALL = -1, -2
+
+
+def planned_engine(engine: LlamaCppEngine | VllmEngine) -> LlamaCppEngine:
+    """The engine where it is one that is planned.
+
+    Raises Unsupported.
+    """
+    if isinstance(engine, VllmEngine):
+        raise Unsupported(
+            "Plans for vllm are not made here yet: ask for engine.name llama.cpp.",
+            suggestions=[name for name in ENGINE_NAMES if name != engine.name],
+            fields=("engine.name",),
+        )
+    return engine
+
+
+def settings_of(engine: LlamaCppEngine) -> LlamaCppSettings:
+    """What the user fixed, None where it is left to the planner.
+
+    Raises InvalidRequest for an `-ot` entry that is none.
+    """
+    return LlamaCppSettings(
+        version=engine.version,
+        date=engine.date,
+        tool=engine.tool,
+        split_mode=engine.split_mode,
+        main_gpu=engine.main_gpu,
+        tensor_split=None if engine.tensor_split is None else tuple(engine.tensor_split),
+        n_gpu_layers=_layers(engine.n_gpu_layers),
+        n_batch=engine.n_batch,
+        n_ubatch=engine.n_ubatch,
+        flash_attn=engine.flash_attn,
+        cache_type_k=engine.cache_type_k,
+        cache_type_v=engine.cache_type_v,
+        kv_unified=engine.kv_unified,
+        swa_full=engine.swa_full,
+        n_cpu_moe=engine.n_cpu_moe,
+        override_tensor=tuple(
+            override for entry in engine.override_tensor for override in parse_override_tensor(entry)
+        ),
+        kv_offload=engine.kv_offload,
+    )
+
+
+def _layers(asked: int | Literal["all", "auto"] | None) -> int | Literal["all"] | None:
+    if asked in (None, "auto", _AUTO):
+        return None
+    return "all" if asked in ("all", _ALL) else asked  # type: ignore[return-value]

@@ -1,0 +1,49 @@
+"""Fields of the contract that no rule reads yet: refused where bytes depend on them, else named in a warning."""
+
+from collections.abc import Iterator
+
+from service.contract.engine import LlamaCppEngine
+from service.contract.plan import PlanWarning
+from service.contract.request import PlanRequest
+from service.core.problems import Unsupported
+
+
+def refuse_unplanned_fields(engine: LlamaCppEngine) -> None:
+    """Refuse fields that would change where bytes go.
+
+    Raises Unsupported.
+    """
+    if engine.fit:
+        raise Unsupported(
+            "llama.cpp's own --fit is not planned here: leave engine.fit null and the fields it would choose open, "
+            "and the planner chooses them.",
+            fields=("engine.fit",),
+        )
+    for field, what in (("draft", "a draft model"), ("mmproj", "a multimodal projector")):
+        if getattr(engine, field) is not None:
+            raise Unsupported(
+                f"The memory of {what} is not planned here: leave engine.{field} null and keep room for it by stating "
+                "free_bytes on its card.",
+                fields=(f"engine.{field}",),
+            )
+
+
+def unused_field_warnings(request: PlanRequest) -> Iterator[PlanWarning]:
+    """Name each stated field that changes nothing in this plan."""
+    rig = request.rig
+    stated = {
+        "rig.nvlink": rig.nvlink is not None,
+        "rig.p2p": rig.p2p is not None,
+        "rig.psu": rig.psu.rated_w is not None or rig.psu.atx_version is not None,
+        "rig.circuit": rig.circuit.volts is not None or rig.circuit.amps is not None,
+        "rig.slots": rig.slots is not None,
+        "rig.gpus.power_limit_w": any(not isinstance(gpu, str) and gpu.power_limit_w is not None for gpu in rig.gpus),
+    }
+    for field, given in stated.items():
+        if given:
+            yield PlanWarning(
+                code="field-not-used",
+                severity="info",
+                message=f"{field} was read and changes nothing in this plan: links and power are not modelled yet.",
+                numbers={"field": field},
+            )

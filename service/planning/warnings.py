@@ -1,0 +1,130 @@
+"""What to know about a plan, as codes with their numbers; one function per warning."""
+
+from collections.abc import Iterator
+
+from service.contract.plan import PlanWarning
+from service.core.units import GIB
+from service.planning.findings import Findings
+from service.planning.rig import unverified_values
+from service.planning.unused_fields import unused_field_warnings
+
+
+def warnings_of(findings: Findings) -> list[PlanWarning]:
+    """Every warning, the gravest first."""
+    found = [
+        *_does_not_fit(findings),
+        *_context_beyond_training(findings),
+        *_host_offload(findings),
+        *_host_memory_unknown(findings),
+        *_no_speed(findings),
+        *_draft_layers_not_loaded(findings),
+        *_model_reference(findings),
+        *_unverified_data(findings),
+        *unused_field_warnings(findings.request),
+    ]
+    order = {"error": 0, "warning": 1, "info": 2}
+    return sorted(found, key=lambda warning: order[warning.severity])
+
+
+def _does_not_fit(findings: Findings) -> Iterator[PlanWarning]:
+    names = [*(f"{gpu.slug} ({index})" for index, gpu in enumerate(findings.rig.gpus)), "host"]
+    for name, need in zip(names, findings.choice.needs, strict=True):
+        headroom_bytes = need.headroom_bytes
+        if headroom_bytes is not None and headroom_bytes < 0:
+            yield PlanWarning(
+                code="out-of-memory",
+                severity="error",
+                message=f"{name} needs {need.total_bytes / GIB:.2f} GiB, {-headroom_bytes / GIB:.2f} more than it has.",
+                numbers={
+                    "device": name,
+                    "total_bytes": need.total_bytes,
+                    "usable_bytes": need.usable_bytes or 0,
+                    "shortfall_bytes": -headroom_bytes,
+                },
+            )
+
+
+def _context_beyond_training(findings: Findings) -> Iterator[PlanWarning]:
+    trained, used = findings.facts.trained_context_tokens, findings.placement.ctx.n_ctx_seq
+    if used > max(trained, 0) and findings.choice.context_tokens > trained:
+        yield PlanWarning(
+            code="context-beyond-training",
+            severity="warning",
+            message=f"{used:,} tokens of context per stream are more than the {trained:,} the model was trained for: "
+            "answers degrade unless its rope scaling is set for it.",
+            numbers={"context_tokens": used, "trained_context_tokens": trained},
+        )
+
+
+def _host_offload(findings: Findings) -> Iterator[PlanWarning]:
+    if not findings.offloaded:
+        return
+    host = findings.placement.host
+    yield PlanWarning(
+        code="host-offload",
+        severity="warning",
+        message=f"The host holds {host.weights_bytes / GIB:.2f} GiB of weights and {host.kv_bytes / GIB:.2f} GiB of "
+        "cache: what lies there is read at the speed of main memory.",
+        numbers={
+            "host_layers": findings.layers_on_host,
+            "host_weights_bytes": host.weights_bytes,
+            "host_expert_bytes": host.weights.expert_bytes,
+            "host_kv_bytes": host.kv_bytes,
+        },
+    )
+
+
+def _host_memory_unknown(findings: Findings) -> Iterator[PlanWarning]:
+    needs_host = findings.offloaded or not findings.rig.gpus
+    if needs_host and findings.rig.host.ram_bytes is None:
+        total = findings.placement.host.total_bytes
+        yield PlanWarning(
+            code="host-memory-unknown",
+            severity="info",
+            message=f"The host needs {total / GIB:.2f} GiB; whether it has that is not checked without "
+            "rig.host.ram_bytes.",
+            numbers={"host_bytes": total},
+        )
+
+
+def _no_speed(findings: Findings) -> Iterator[PlanWarning]:
+    if findings.speed.decode is None:
+        unknown = [gpu.slug for gpu in findings.rig.gpus if gpu.bandwidth_bytes_per_s is None]
+        yield PlanWarning(
+            code="no-bandwidth",
+            severity="warning",
+            message=f"No speed: the memory bandwidth of {', '.join(dict.fromkeys(unknown))} is not known.",
+            numbers={"gpus": unknown},
+        )
+
+
+def _draft_layers_not_loaded(findings: Findings) -> Iterator[PlanWarning]:
+    hp = findings.choice.question.hp
+    if hp.n_layer_nextn == 0 or hp.router_layer >= 0:
+        return
+    yield PlanWarning(
+        code="mtp-not-loaded",
+        severity="info",
+        message=f"The model's {hp.n_layer_nextn} draft (MTP) layers are not loaded: speculation was not asked for.",
+        numbers={"mtp_layers": hp.n_layer_nextn},
+    )
+
+
+def _model_reference(findings: Findings) -> Iterator[PlanWarning]:
+    for note in findings.notes:
+        yield PlanWarning(
+            code="model-reference",
+            severity="info",
+            message=note,
+            numbers={"model": f"{findings.model.name}:{findings.model.quant}"},
+        )
+
+
+def _unverified_data(findings: Findings) -> Iterator[PlanWarning]:
+    for slug, fields in unverified_values(findings.rig, findings.gpus):
+        yield PlanWarning(
+            code="unverified-data",
+            severity="info",
+            message=f"Not re-read at their source for {slug}: {', '.join(fields)}.",
+            numbers={"gpu": slug, "fields": list(fields)},
+        )

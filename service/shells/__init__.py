@@ -1,0 +1,1 @@
+"""The thin shells around planning: what they do is translate."""

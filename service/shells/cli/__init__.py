@@ -1,0 +1,78 @@
+"""The command `rigfit`; each command's machinery is imported when it runs, so that a plan starts at once."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from service.shells.cli.plan import plan
+from service.shells.cli.problems import exit_on_problem
+
+app = typer.Typer(
+    name="rigfit",
+    help="Will this model fit on these GPUs, and how fast will it run?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+app.command()(plan)
+
+
+@app.command()
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to listen on; default RIGFIT_HOST.")] = None,
+    port: Annotated[int | None, typer.Option(help="TCP port; default RIGFIT_PORT.")] = None,
+) -> None:
+    """Serve the HTTP interface."""
+    from service.shells.cli.serve import serve as run  # noqa: PLC0415
+
+    run(host, port)
+
+
+@app.command()
+def migrate() -> None:
+    """Bring the database to this release and seed its catalogues."""
+    from service.shells.cli.migrate import migrate as run  # noqa: PLC0415
+
+    run()
+
+
+@app.command()
+def openapi() -> None:
+    """Print the OpenAPI document as YAML."""
+    from service.shells.openapi import openapi_yaml  # noqa: PLC0415
+
+    sys.stdout.write(openapi_yaml())
+
+
+@app.command()
+def gpus(search: Annotated[str, typer.Argument(help="Words of the name, vendor or architecture.")] = "") -> None:
+    """List the cards of the catalogue."""
+    from service.shells.cli.lists import print_gpus  # noqa: PLC0415
+
+    print_gpus(search)
+
+
+@app.command()
+def models(
+    words: Annotated[
+        list[str] | None, typer.Argument(help="Words of the name or architecture; or: import FILE…", show_default=False)
+    ] = None,
+) -> None:
+    """List the models of the catalogue, or import GGUF files (rigfit models import FILE…)."""
+    if words and words[0] == "import":
+        from service.shells.cli.models_import import import_models  # noqa: PLC0415
+
+        with exit_on_problem(as_json=False):
+            import_models(words[1:])
+        return
+    from service.shells.cli.lists import print_models  # noqa: PLC0415
+
+    print_models(" ".join(words or ()))
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

@@ -1,0 +1,122 @@
+"""A plan as a table for people: the verdict first, then where the bytes are, the speed, the command."""
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from service.contract.plan import DevicePlan, Estimate, Plan
+from service.core.units import GIB
+
+BAR_CELLS = 10
+FULL, EMPTY, OVER = "█", "░", "▓"
+_VERDICTS = {
+    "fits": ("FITS", "bold green"),
+    "fits_with_host_offload": ("FITS WITH HOST OFFLOAD", "bold yellow"),
+    "does_not_fit": ("DOES NOT FIT", "bold red"),
+}
+_SEVERITY_STYLES = {"info": "dim", "warning": "yellow", "error": "red"}
+
+
+def print_plan(plan: Plan, console: Console | None = None) -> None:
+    """Print a plan to the terminal."""
+    console = console or Console(highlight=False, soft_wrap=False)
+    console.print(render(plan))
+
+
+def render(plan: Plan) -> RenderableType:
+    """All parts of a plan, one below the other."""
+    parts: list[RenderableType] = [_headline(plan), _context(plan), "", _bytes(plan), ""]
+    if plan.speed is not None:
+        parts.append(_speed(plan))
+    parts += [Text(plan.command.text, style="cyan", overflow="fold")]
+    notes: list[RenderableType] = [
+        Text(f"{warning.severity}: {warning.message}", style=_SEVERITY_STYLES[warning.severity])
+        for warning in plan.warnings
+    ]
+    notes += [Text(f"advice: {advice.message}", style="green") for advice in plan.advice]
+    return Group(*parts, *([""] if notes else []), *notes)
+
+
+def _headline(plan: Plan) -> Text:
+    word, style = _VERDICTS[plan.verdict]
+    names = [device.gpu for device in plan.devices]
+    rig = ", ".join(f"{names.count(name)}x {name}" for name in dict.fromkeys(names)) or "the host alone"
+    quant = f" {plan.model.quant}" if plan.model.quant else ""
+    return Text.assemble((word, style), f"  {plan.model.name or plan.model.id}{quant} on {rig}")
+
+
+def _context(plan: Plan) -> Text:
+    asked = plan.workload.context_tokens or 0
+    line = f"at {asked:,} tokens of context"
+    if plan.max_context_tokens:
+        line += f"; up to {plan.max_context_tokens:,} fit with these choices"
+    if plan.shortfall_bytes:
+        line += f"; {_gib(plan.shortfall_bytes)} GiB short"
+    return Text(line)
+
+
+def _bytes(plan: Plan) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), caption="GiB", caption_justify="right")
+    table.add_column("device", overflow="fold")
+    table.add_column("layers", no_wrap=True)
+    for title in ("weights", "KV", "compute", "other", "total", "usable"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    table.add_column("free", justify="right", no_wrap=True)
+    for device in plan.devices:
+        table.add_row(*_device_cells(device))
+    host = plan.host
+    table.add_row(
+        "host", "", *map(_gib, (host.weights_bytes, host.kv_bytes, host.compute_bytes)), "", _gib(host.total_bytes)
+    )
+    return table
+
+
+def _device_cells(device: DevicePlan) -> tuple[RenderableType, ...]:
+    ranges = [f"{first}-{end - 1}" for first, end in device.layers]
+    layers = "+".join([*ranges, *(["out"] if device.holds_output else [])]) or "none"
+    figures = (device.weights_bytes, device.kv_bytes, device.compute_bytes, device.overhead_bytes)
+    style = "green" if device.headroom_bytes >= 0 else "red"
+    return (
+        f"{device.index} {device.gpu}",
+        layers,
+        *map(_gib, figures),
+        _gib(device.total_bytes),
+        _gib(device.usable_bytes),
+        Text(bar(device.total_bytes, device.usable_bytes), style=style),
+        Text(f"{device.headroom_bytes / GIB:+.2f}", style=style),
+    )
+
+
+def bar(total_bytes: int, usable_bytes: int) -> str:
+    """How full a device is; hatched where it needs more than there is."""
+    if total_bytes > usable_bytes:
+        return OVER * BAR_CELLS
+    filled = round(BAR_CELLS * total_bytes / usable_bytes) if usable_bytes else 0
+    return FULL * filled + EMPTY * (BAR_CELLS - filled)
+
+
+def _speed(plan: Plan) -> Text:
+    speed = plan.speed
+    assert speed is not None  # noqa: S101 - the caller looked
+    parts = [f"decode {_range(speed.decode_tokens_per_s)} tok/s"]
+    if plan.workload.parallel > 1:
+        parts.append(f"{plan.workload.parallel} streams {_range(speed.aggregate_decode_tokens_per_s)} tok/s")
+    if speed.prefill_tokens_per_s is not None:
+        parts.append(f"prefill {_range(speed.prefill_tokens_per_s)} tok/s")
+    if speed.ttft_s is not None:
+        parts.append(f"first token {_range(speed.ttft_s)} s")
+    parts.append(f"{speed.basis}, limited by {speed.limited_by.replace('_', ' ')}")
+    return Text("; ".join(parts))
+
+
+def _range(estimate: Estimate) -> str:
+    return f"{_short(estimate.mid)} ({_short(estimate.low)}-{_short(estimate.high)})"
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _gib(value: int) -> str:
+    return f"{value / GIB:.2f}"

@@ -1,0 +1,1 @@
+"""HTTP: one module per noun of the contract."""

@@ -1,0 +1,84 @@
+"""POST /plan, GET /plan and POST /plan/batch: questions answered without writing anything."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Depends, Query, Response
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from service.contract.plan import Plan
+from service.contract.plan_query import PlanQuery, request_of_query
+from service.contract.problem import Problem, problem_of
+from service.contract.request import PlanRequest
+from service.contract.validation import validate_request
+from service.core.problems import PlanProblem
+from service.planning.planner import Planner
+from service.planning.row import csv_of_plan
+from service.shells.rest.media import require_json
+from service.shells.rest.problems import responses
+from service.shells.rest.state import PlannerState
+
+router = APIRouter(tags=["plans"])
+
+PLAN_PROBLEMS = (
+    "contradiction", "invalid-request", "too-large", "unknown-engine", "unknown-gpu", "unknown-model",
+    "unreadable-model", "unsupported",
+)  # fmt: skip
+BODY_PROBLEMS = (*PLAN_PROBLEMS, "unsupported-media")
+
+
+class BatchLine(BaseModel):
+    """Answer to one request of a batch: a plan or a problem."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    plan: Plan | None = Field(None, description="The plan; absent where there is a problem.")
+    problem: Problem | None = Field(None, description="The problem; absent where there is a plan.")
+
+
+def json_response(plan: Plan) -> Response:
+    """Serialise a plan, once."""
+    return Response(plan.model_dump_json(), media_type="application/json")
+
+
+@router.post("/plan", response_model=Plan, responses=responses(*BODY_PROBLEMS), dependencies=[Depends(require_json)])
+def post_plan(request: PlanRequest, planner: PlannerState) -> Response:
+    """Answer one question: where every byte goes, whether it fits, how fast it will run. Nothing is stored."""
+    return json_response(planner.plan(request))
+
+
+@router.get(
+    "/plan",
+    response_model=Plan,
+    responses=responses(*PLAN_PROBLEMS) | {200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
+)
+def get_plan(query: Annotated[PlanQuery, Query()], planner: PlannerState) -> Response:
+    """Answer one question stated as query parameters, for spreadsheets; `format=csv` gives one row with a header."""
+    plan = planner.plan(request_of_query(query))
+    if query.format == "csv":
+        return Response(csv_of_plan(plan), media_type="text/csv; charset=utf-8")
+    return json_response(plan)
+
+
+@router.post(
+    "/plan/batch",
+    response_model=list[BatchLine],
+    response_model_exclude_unset=True,
+    responses=responses("invalid-request", "too-large", "unsupported-media"),
+    dependencies=[Depends(require_json)],
+)
+def post_batch(requests: Annotated[list[JsonValue], Body()], planner: PlannerState) -> Response:
+    """Answer many questions; each has its plan or its problem, in the order of the requests."""
+    lines = b",".join(_line(planner, request, index) for index, request in enumerate(requests))
+    return Response(b"[" + lines + b"]", media_type="application/json")
+
+
+def _line(planner: Planner, request: JsonValue, index: int) -> bytes:
+    try:
+        plan = planner.plan(validate_request(request))
+    except PlanProblem as refused:
+        return (
+            b'{"problem":'
+            + problem_of(refused, f"/plan/batch#/{index}").model_dump_json(exclude_defaults=True).encode()
+            + b"}"
+        )
+    return b'{"plan":' + plan.model_dump_json().encode() + b"}"
