@@ -12,6 +12,7 @@ from service.core.architectures.layer_kinds import (
     read_recurrent,
     read_windows,
 )
+from service.core.architectures.layer_switches import read_layer_switches
 from service.core.architectures.metadata import Metadata
 from service.core.architectures.shape import read_head_sizes, read_heads, read_layers
 from service.core.architectures.sizes import read_sizes
@@ -33,6 +34,8 @@ class Hparams:
     n_layer_kv_from_start: layers from that index on reuse another layer's cache; -1 where all own one.
     is_indexer_full: layer computes its own top-k. ple_conv_state: rows of n-gram history of PLE layers.
     n_embd_head_la: head size of linear attention. n_embd_per_layer: per-layer input embeddings.
+    deepstack_mapping: part of the input that a layer adds, or -1. rope_pattern: 0 where a layer does not rotate.
+    swiglu_clamp_*: limits of the gated units of routed and shared experts; empty where the file has none.
     n_loops: how often the blocks of the file are run; n_layer counts the loops.
 
     Source: src/llama-hparams.h:47-404 (llama.cpp in llama-cpp-python 0.3.36).
@@ -125,6 +128,10 @@ class Hparams:
     ple_conv_kernel: int = 0
     n_embd_per_layer: int = 0
     n_deepstack_layers: int = 0
+    deepstack_mapping: tuple[int, ...] = ()
+    rope_pattern: tuple[int, ...] = ()
+    swiglu_clamp_exp: tuple[float, ...] = ()
+    swiglu_clamp_shexp: tuple[float, ...] = ()
     attn_res_block_size: int = 0
     n_hrm_layers_per_stack: int = 0
     n_hrm_h_cycles: int = 0
@@ -245,4 +252,5 @@ def read_hparams(model: Model) -> Hparams:
         **head_sizes,
         **read_windows(meta, arch.window, layers, is_recr, hyper_connected=hyper_connected),
         **sizes,
+        **read_layer_switches(meta, layers),
     )

@@ -52,11 +52,7 @@ class Metadata:
     def number(self, suffix: str, default: float) -> float:
         """A finite number."""
         value = self.values.get(self.key(suffix))
-        if value is None:
-            return default
-        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < float("inf"):
-            raise unreadable(self.key(suffix), f"is not a number but {value!r}")
-        return float(value)
+        return default if value is None else _finite(self.key(suffix), value)
 
     def flag(self, suffix: str, *, default: bool) -> bool:
         """A boolean."""
@@ -91,6 +87,23 @@ class Metadata:
         if len(entries) != n_layers:
             raise unreadable(self.key(suffix), f"has {len(entries)} entries where {n_layers} are expected")
         return entries
+
+    def numbers_per_layer(self, suffix: str, n_layers: int) -> tuple[float, ...]:
+        """One finite number per layer, from an array of exactly `n_layers` or one value for all; none where missing."""
+        value = self.values.get(self.key(suffix))
+        if value is None:
+            return ()
+        if not isinstance(value, tuple):
+            return (self.number(suffix, 0.0),) * n_layers
+        if len(value) != n_layers:
+            raise unreadable(self.key(suffix), f"has {len(value)} entries where {n_layers} are expected")
+        return tuple(_finite(self.key(suffix), entry) for entry in value)
+
+
+def _finite(key: str, value: MetadataValue) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < float("inf"):
+        raise unreadable(key, f"is not a number but {value!r:.40}")
+    return float(value)
 
 
 def _count(key: str, value: MetadataValue | MetadataScalar, lowest: int) -> int:
