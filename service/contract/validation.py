@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from math import isfinite
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -17,6 +18,7 @@ _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
     PlanRequest, ModelUrl, ModelPath, RigRequest, GpuRequest, InlineGpu, HostRequest, PsuRequest, CircuitRequest,
     WorkloadRequest, LlamaCppEngine, VllmEngine, AssumptionsRequest,
 )  # fmt: skip
+_NAMES_OR_OBJECTS = (("model",), ("rig",))
 _SHOWN_ERRORS = 20
 
 
@@ -114,15 +116,15 @@ def _message(error: ErrorDetails) -> str:
         return _unknown_field(str(error["loc"][-1]))
     if error["type"] == "missing":
         return "is required"
-    if error["type"] == "finite_number":
+    if isinstance(error["input"], float) and not isfinite(error["input"]):
         return "must be a finite number, not NaN or infinity"
     if error["type"] == "model_type":
-        return "should be a name or an object" if error["loc"][0] in ("model", "rig") else "should be an object"
+        return "should be a name or an object" if error["loc"][:1] in _NAMES_OR_OBJECTS else "should be an object"
     return error["msg"].removeprefix("Input ").removeprefix("Value error, ")
 
 
 def _unknown_field(name: str) -> str:
-    known = {field for model in _REQUEST_MODELS for field in model.model_fields}
+    known = {field for model in _REQUEST_MODELS for field in model.model_fields} - {name}
     close = get_close_matches(name, sorted(known), n=1)
-    hint = f"; did you mean {close[0]}?" if close and close[0] != name else ""
+    hint = f"; did you mean {close[0]}?" if close else ""
     return f"is not a field here{hint}"

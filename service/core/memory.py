@@ -37,47 +37,59 @@ def verdict(needs: Sequence[Need], *, offloaded: bool) -> Verdict:
 
 
 def largest_context_tokens(
-    needs_at: Callable[[int], Sequence[Need]], *, ceiling_tokens: int, known: int | None = None
+    needs_at: Callable[[int], Sequence[Need]],
+    *,
+    ceiling_tokens: int,
+    known: tuple[int, Sequence[Need]] | None = None,
 ) -> int:
     """Largest multiple of 256 up to `ceiling_tokens` at which everything fits, 0 where none does.
 
-    needs_at gives the needs at a context; they must not fall as the context grows. `known` is a context that is
-    known to fit. Bytes are close to affine in the context, so the next candidate is where the tightest need would
-    cross its limit on a straight line; every fourth one is the middle, which bounds the number of steps.
+    needs_at gives the needs at a context; they must not fall as the context grows. `known`: a context and its needs,
+    which saves one look. Bytes are close to affine in the context, so the next candidate is where the tightest need
+    would cross its limit on a straight line; every fourth one is the middle, which bounds the number of looks.
     """
     top = ceiling_tokens // CONTEXT_STEP_TOKENS
-    if top < 1:
-        return 0
-    high_needs = needs_at(top * CONTEXT_STEP_TOKENS)
-    if shortfall_bytes(high_needs) == 0:
+    high = _Point.at(top, needs_at)
+    if high.fits:
         return top * CONTEXT_STEP_TOKENS
-    low = 1 if known is None else min(known // CONTEXT_STEP_TOKENS, top - 1)
-    low = max(low, 1)
-    low_needs = needs_at(low * CONTEXT_STEP_TOKENS)
-    if shortfall_bytes(low_needs) > 0:
+    low = _Point.at(0, needs_at) if known is None else _Point(known[0] // CONTEXT_STEP_TOKENS, known[1])
+    if not (0 < low.steps < top and low.fits):
+        low = _Point.at(1, needs_at)
+    if not low.fits:
         return 0
-    high = top
-    step = 0
-    while high - low > 1:
-        step += 1
-        middle = (low + high) // 2
-        candidate = middle if step % 4 == 0 else _crossing(low, low_needs, high, high_needs)
-        needs = needs_at(candidate * CONTEXT_STEP_TOKENS)
-        if shortfall_bytes(needs) == 0:
-            low, low_needs = candidate, needs
-        else:
-            high, high_needs = candidate, needs
-    return low * CONTEXT_STEP_TOKENS
+    looks = 0
+    while high.steps - low.steps > 1:
+        looks += 1
+        middle = (low.steps + high.steps) // 2
+        candidate = _Point.at(middle if looks % 4 == 0 else _crossing(low, high), needs_at)
+        low, high = (candidate, high) if candidate.fits else (low, candidate)
+    return low.steps * CONTEXT_STEP_TOKENS
 
 
-def _crossing(low: int, low_needs: Sequence[Need], high: int, high_needs: Sequence[Need]) -> int:
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """Needs at a context, which is counted in steps of 256 tokens."""
+
+    steps: int
+    needs: Sequence[Need]
+
+    @classmethod
+    def at(cls, steps: int, needs_at: Callable[[int], Sequence[Need]]) -> "_Point":
+        return cls(steps, needs_at(steps * CONTEXT_STEP_TOKENS) if steps > 0 else ())
+
+    @property
+    def fits(self) -> bool:
+        return self.steps > 0 and shortfall_bytes(self.needs) == 0
+
+
+def _crossing(low: _Point, high: _Point) -> int:
     """Step at which the tightest need reaches its limit on the line through two known points."""
-    crossing = high
-    for below, above in zip(low_needs, high_needs, strict=True):
+    crossing = high.steps
+    for below, above in zip(low.needs, high.needs, strict=True):
         growth = above.total_bytes - below.total_bytes
         if below.headroom_bytes is not None and growth > 0:
-            crossing = min(crossing, low + (high - low) * below.headroom_bytes // growth)
-    return min(max(crossing, low + 1), high - 1)
+            crossing = min(crossing, low.steps + (high.steps - low.steps) * below.headroom_bytes // growth)
+    return min(max(crossing, low.steps + 1), high.steps - 1)
 
 
 def context_ceiling_tokens(trained_tokens: int, streams: int, asked_tokens: int | None) -> int:

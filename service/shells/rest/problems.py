@@ -3,20 +3,19 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
-import structlog
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match
 
 from service.contract.problem import MEDIA_TYPE, Problem, problem, problem_of
 from service.contract.problem_kinds import PROBLEM_KINDS
 from service.contract.validation import refusal_of_errors
 from service.core.problems import InvalidRequest, PlanProblem
 
-log = structlog.get_logger(__name__)
 router = APIRouter(tags=["problems"])
 
 _SLUG_BY_STATUS = {
@@ -112,13 +111,14 @@ def install_problem_handlers(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def _http(request: Request, refused: HTTPException) -> Response:
         slug = _SLUG_BY_STATUS.get(refused.status_code, "internal-error")
-        headers = dict(refused.headers) if refused.headers else None
+        headers = dict(refused.headers or {})
+        if refused.status_code == 405:
+            headers["Allow"] = ", ".join(sorted(_methods(app, request)))
         detail = _HTTP_DETAILS.get(slug, str(refused.detail)).format(method=request.method, path=request.url.path)
         return problem_response(problem(slug, detail, instance=request.url.path), headers)
 
     @app.exception_handler(Exception)
-    async def _failure(request: Request, failure: Exception) -> Response:
-        log.error("request failed", path=request.url.path, exc_info=failure)
+    async def _failure(request: Request, _: Exception) -> Response:
         detail = "The service failed on this request; the cause is in its log."
         return problem_response(problem("internal-error", detail, instance=request.url.path))
 
@@ -128,6 +128,16 @@ _HTTP_DETAILS = {
     "method-not-allowed": "This address does not answer {method}.",
     "invalid-request": "The request body could not be read as JSON.",
 }
+
+
+def _methods(app: FastAPI, request: Request) -> set[str]:
+    """Every method that the address answers; the framework names those of the first endpoint there only."""
+    return {
+        method
+        for route in app.routes
+        if route.matches(request.scope)[0] is not Match.NONE
+        for method in getattr(route, "methods", None) or ()
+    }
 
 
 def _plan_problem_of(refused: RequestValidationError, request: Request) -> PlanProblem:

@@ -53,7 +53,7 @@ def max_context_tokens(choice: Choice) -> int:
     return largest_context_tokens(
         lambda tokens: choice.question.place(choice.settings, tokens).needs,
         ceiling_tokens=choice.question.ceiling_tokens(choice.settings),
-        known=choice.context_tokens if choice.fits else None,
+        known=(choice.context_tokens, choice.needs),
     )
 
 
