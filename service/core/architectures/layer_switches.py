@@ -20,8 +20,8 @@ def read_layer_switches(meta: Metadata, layers: Layers) -> LayerSwitches:
 
     Only some architectures look at each of them. Limits are empty where the file does not state them.
 
-    Source: src/models/granite-swa.cpp:9-50, granite.cpp:13, step35.cpp:28, maple.cpp:16, deepseek4.cpp:36; arrays may be
-    shorter than the model: llama_model_loader::get_arr (llama.cpp in llama-cpp-python 0.3.36).
+    Source: src/models/granite-swa.cpp:9-50, granite.cpp:13, step35.cpp:28, maple.cpp:16, deepseek4.cpp:36; arrays may
+    be shorter than the model: llama_model_loader::get_arr (llama.cpp in llama-cpp-python 0.3.36).
     """
     n_blocks = blocks(layers)
     rope = meta.array("attention.rope_pattern") or ()
