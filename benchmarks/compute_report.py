@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from service.core.architectures.hparams import read_hparams  # noqa: E402
-from service.core.engines.llamacpp.compute import ComputeQuestion, compute_buffers, reserve  # noqa: E402
+from service.core.engines.llamacpp.compute import ComputeQuestion, block_kinds, compute_buffers  # noqa: E402
 from service.core.engines.llamacpp.context import resolve_context  # noqa: E402
 from service.core.engines.llamacpp.overrides import override_target  # noqa: E402
 from service.core.engines.llamacpp.settings import LlamaCppSettings, Tool  # noqa: E402
@@ -120,7 +120,7 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="do not merge equal blocks")
     args = parser.parse_args()
     if args.full:
-        reserve.kept_blocks = lambda signatures: tuple(range(len(signatures)))  # type: ignore[assignment]
+        block_kinds.kept_blocks = lambda signatures: tuple(range(len(signatures)))  # type: ignore[assignment]
     by_arch: dict[str, list[float]] = defaultdict(list)
     missing: dict[str, str] = {}
     spent = 0.0

@@ -59,10 +59,11 @@ class Op:
 class Node:
     """One tensor of a graph.
 
-    ne: elements per dimension; nb: strides in bytes; size: bytes of memory if it gets its own (0 for views; the
-    allocator rounds it up in place); view: the tensor whose memory it shares, never itself a view.
+    ne: elements per dimension; nb: strides in bytes; size: bytes of memory if it gets its own (0 for views); view: the
+    tensor whose memory it shares, never itself a view.
     buffer: backend whose memory already holds it (weights, caches) or NOWHERE; place: backend that computes it.
-    children, views: nodes yet to read it, and views of it yet to be read. owner, offset: where the allocator put it.
+    children, views: nodes yet to read it, and views of it yet to be read. owner: the piece of memory it is in, in
+    owner_backend's buffer.
     """
 
     __slots__ = (
@@ -71,9 +72,9 @@ class Node:
         "flags",
         "nb",
         "ne",
-        "offset",
         "op",
         "owner",
+        "owner_backend",
         "place",
         "seen",
         "size",
@@ -109,7 +110,7 @@ class Node:
         self.children = 0
         self.views = 0
         self.owner = NOWHERE
-        self.offset = 0
+        self.owner_backend = NOWHERE
 
     @property
     def elements(self) -> int:

@@ -2,24 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Final
 
-from service.core.architectures.hparams import Hparams
-from service.core.engines.llamacpp.buffer_types import HOST_RULES, BufferRules, buffer_rules
-from service.core.engines.llamacpp.compute.allocator import AnyPool, ChunkedPool, Pool, allocate, place
-from service.core.engines.llamacpp.compute.graph import Graph
+from service.core.architectures.hparams import Hparams, read_hparams
+from service.core.engines.llamacpp.buffer_types import HOST_RULES, buffer_rules
+from service.core.engines.llamacpp.compute.block_kinds import representatives
+from service.core.engines.llamacpp.compute.footprint import SYMBOLS, Footprint, NotAffineError
+from service.core.engines.llamacpp.compute.liveness import trace
 from service.core.engines.llamacpp.compute.node import NOWHERE
 from service.core.engines.llamacpp.compute.question import ComputeBuffers, ComputeQuestion
-from service.core.engines.llamacpp.compute.repetition import kept_blocks
-from service.core.engines.llamacpp.compute.schedule import schedule
+from service.core.engines.llamacpp.compute.schedule import OFFLOAD_MIN_BATCH, schedule
+from service.core.engines.llamacpp.compute.shape_twins import shape_twin
 from service.core.engines.llamacpp.compute.weights import weight_table
-from service.core.engines.llamacpp.graphs import ArchitectureGraph, architecture_graph
+from service.core.engines.llamacpp.context import ContextNumbers
+from service.core.engines.llamacpp.graphs import architecture_graph
 from service.core.engines.llamacpp.graphs.context import GraphContext
 from service.core.engines.llamacpp.kv_cache import kv_index
-from service.core.engines.llamacpp.slots import CPU
-from service.core.types import Model
+from service.core.engines.llamacpp.slots import CPU, SlotMap
+from service.core.types import Backend, Model
 from service.core.units import pad
+
+FUSED_OPERATIONS: Final = frozenset(("gdn_ar", "gdn_ch", "lid", "hc"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reserve:
+    """What decides over the graphs: a question whose context length is symbolic, or kept where `symbolic` is off."""
+
+    model: Model
+    hp: Hparams
+    ctx: ContextNumbers
+    slots: SlotMap
+    backends: tuple[Backend, ...]
+    moved: tuple[tuple[str, int], ...]
+    pipeline_copies: int
+    offload_to: int
+    fit_view: bool
+    symbolic: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Graph:
+    """Footprints of one graph per backend, the host last, for all backends that are built."""
+
+    footprints: tuple[Footprint, ...]
+    stands_for: tuple[int, ...]
+    n_splits: int
+
+    def buffers(self, cells: Mapping[str, int]) -> list[int]:
+        """Bytes per device and, last, of the host."""
+        sizes = [footprint.bytes_for(cells) for footprint in self.footprints]
+        return [*(sizes[device] for device in self.stands_for), sizes[-1]]
 
 
 def compute_buffers(question: ComputeQuestion) -> ComputeBuffers:
@@ -29,118 +65,111 @@ def compute_buffers(question: ComputeQuestion) -> ComputeBuffers:
     Source: sched_reserve, src/llama-context.cpp:616-768: prompt, generation and prompt batch again; a buffer is the
     largest of the three.
     """
+    groups = kv_index(question.hp, question.ctx).groups
+    cells = {group.layout.kind: group.cells for group in groups if group.layout.kind in SYMBOLS}
+    # a context shorter than the indexer's choice changes the graph itself
+    symbolic = not question.hp.indexer_top_k or min(cells.values(), default=0) > question.hp.indexer_top_k
+    try:
+        graphs = _graphs(_reserve(question, symbolic=symbolic))
+    except NotAffineError:
+        graphs = _graphs(_reserve(question, symbolic=False))
+    sizes = graphs[0].buffers(cells)
+    for graph in graphs[1:]:
+        sizes = list(map(max, sizes, graph.buffers(cells)))
+    return ComputeBuffers(device_bytes=tuple(sizes[:-1]), host_bytes=sizes[-1], n_splits=graphs[0].n_splits)
+
+
+def _reserve(question: ComputeQuestion, *, symbolic: bool) -> _Reserve:
     ctx = question.ctx
-    prompt = _measure(question, ctx.n_tokens, ctx.n_seq_max, ctx.n_outputs)
-    if question.fit_view:
-        return prompt
-    generation = _measure(question, ctx.n_seq_max, ctx.n_seq_max, ctx.n_seq_max)
-    return ComputeBuffers(
-        device_bytes=tuple(map(max, prompt.device_bytes, generation.device_bytes)),
-        host_bytes=max(prompt.host_bytes, generation.host_bytes),
-        n_splits=prompt.n_splits,
-    )
-
-
-@lru_cache(maxsize=256)
-def block_kinds(model: Model, hp: Hparams) -> tuple[int, ...]:
-    """A number per block, equal where the graphs of two blocks are: same tensors, shapes and per-layer hparams."""
-    numbers: dict[Hashable, int] = {}
-    blocks = weight_table(model).blocks
-    graph = architecture_graph(model.architecture)
-    kinds = []
-    for il in range(hp.n_layer):
-        tensors = tuple(sorted((name, tensor.shape) for name, tensor in blocks[il].items())) if il < len(blocks) else ()
-        kind = (tensors, _layer_facts(hp, graph, il))
-        kinds.append(numbers.setdefault(kind, len(numbers)))
-    return tuple(kinds)
-
-
-def _layer_facts(hp: Hparams, graph: ArchitectureGraph, il: int) -> tuple[Hashable, ...]:
-    per_layer = (
-        hp.n_head,
-        hp.n_head_kv,
-        hp.n_ff,
-        hp.is_swa,
-        hp.n_expert_used,
-        hp.n_ff_exp,
-        hp.is_recr,
-        hp.is_indexer_full,
-        hp.dsv4_compress_ratios,
-        hp.is_ple,
-    )
-    facts = tuple(values[il] if il < len(values) else None for values in per_layer)
-    return (*facts, hp.has_kv(il), graph.layer_key(hp, il) if graph.layer_key else None)
-
-
-def _signatures(question: ComputeQuestion, backends: Sequence[int], host: int) -> list[Hashable]:
-    """What distinguishes a block here: its kind, its backend, tensors elsewhere, and types of weights to be copied."""
-    kinds = block_kinds(question.model, question.hp)
-    moved = _moved_by_block(question)
-    host_types = question.op_offload and any(buffer_rules(backend).offloads_ops for backend in question.backends)
-    table = weight_table(question.model)
-    signatures: list[Hashable] = []
-    for il, kind in enumerate(kinds):
-        elsewhere = moved.get(il)
-        types: Hashable = None
-        if host_types and (elsewhere or backends[il] == host):
-            types = tuple(sorted((name, tensor.type.id) for name, tensor in table.blocks[il].items()))
-        signatures.append((kind, backends[il], elsewhere, types, il == len(kinds) - 1))
-    return signatures
-
-
-def _moved_by_block(question: ComputeQuestion) -> dict[int, tuple[tuple[str, int], ...]]:
-    moved: dict[int, list[tuple[str, int]]] = {}
-    for name, device in question.tensor_location.items():
-        if name.startswith("blk."):
-            number, _, rest = name[4:].partition(".")
-            moved.setdefault(int(number), []).append((rest, device))
-    return {il: tuple(sorted(names)) for il, names in moved.items()}
-
-
-def _measure(question: ComputeQuestion, n_tokens: int, n_seqs: int, n_outputs: int) -> ComputeBuffers:
-    """Memory of one graph with `n_tokens` in `n_seqs` sequences, of which `n_outputs` have logits."""
-    hp, ctx, slots = question.hp, question.ctx, question.slots
-    host = len(question.backends)
-    backends = [host if (device := slots.device_of(il)) == CPU else device for il in range(hp.n_layer_all)]
-    n_tokens = pad(n_tokens, n_seqs)
-    g = GraphContext(
-        table=weight_table(question.model),
-        hp=hp,
-        metadata=question.model.metadata,
-        ctx=ctx,
-        caches={group.layout.kind: group for group in kv_index(hp, ctx).groups},
-        n_tokens=n_tokens,
-        n_seqs=n_seqs,
-        n_outputs=n_outputs,
-        layers=kept_blocks(_signatures(question, backends, host)),
-        backends=backends,
-        output_backend=host if slots.output_device == CPU else slots.output_device,
-        host=host,
-        moved={name: host if device == CPU else device for name, device in question.tensor_location.items()},
-        pins=not question.fit_view and (n_tokens < 32 or slots.fully_offloaded),
-        hard_pins=not question.fit_view,
-        fused=frozenset(("gdn_ar", "gdn_ch", "lid", "hc")),
-    )
-    architecture_graph(question.model.architecture).build(g)
-    return _allocate(question, g.graph)
-
-
-def _allocate(question: ComputeQuestion, graph: Graph) -> ComputeBuffers:
-    host = len(question.backends)
-    rules = [*map(buffer_rules, question.backends), HOST_RULES]
+    if symbolic:
+        far = SYMBOLS["base"]
+        ctx = replace(ctx, n_ctx=far, n_ctx_seq=far, n_ubatch=ctx.n_tokens)
     offload_to = NOWHERE
     if question.op_offload:
-        offload_to = next((i for i, rule in enumerate(rules) if rule.offloads_ops), NOWHERE)
-    plan = schedule(graph, host, offload_to, question.pipeline_copies)
-    pools = [_pool(rule) for rule in rules]
-    masks = [rule.alignment_bytes - 1 for rule in rules]
-    for leaf in (*plan.copies, *graph.leafs):
-        if leaf.owner < 0 and leaf.buffer < 0:
-            place(leaf, pools, masks)
-    allocate(plan.steps, pools, masks)
-    sizes = [pool.peak_bytes for pool in pools]
-    return ComputeBuffers(device_bytes=tuple(sizes[:host]), host_bytes=sizes[host], n_splits=plan.n_splits)
+        backends = enumerate(question.backends)
+        offload_to = next((i for i, backend in backends if buffer_rules(backend).offloads_ops), NOWHERE)
+    model, hp = question.model, question.hp
+    if offload_to == NOWHERE or (question.slots.fully_offloaded and not question.tensor_location):
+        model = shape_twin(model)
+        hp = read_hparams(model)
+    return _Reserve(
+        model=model,
+        hp=hp,
+        ctx=ctx,
+        slots=question.slots,
+        backends=question.backends,
+        moved=tuple(question.tensor_location.items()),
+        pipeline_copies=question.pipeline_copies,
+        offload_to=offload_to,
+        fit_view=question.fit_view,
+        symbolic=symbolic,
+    )
 
 
-def _pool(rules: BufferRules) -> AnyPool:
-    return Pool() if rules.max_buffer_bytes is None else ChunkedPool(rules.max_buffer_bytes)
+@lru_cache(maxsize=4096)
+def _graphs(reserve: _Reserve) -> tuple[_Graph, ...]:
+    """The prompt's graph and, where it could need more anywhere, that of generation."""
+    ctx = reserve.ctx
+    prompt = _graph(reserve, pad(ctx.n_tokens, ctx.n_seq_max), ctx.n_outputs)
+    if reserve.fit_view or not _generation_counts(reserve):
+        return (prompt,)
+    return prompt, _graph(reserve, ctx.n_seq_max, ctx.n_seq_max)
+
+
+def _generation_counts(reserve: _Reserve) -> bool:
+    """Whether the graph of single tokens may need more memory than the prompt's.
+
+    It has the same nodes, each no larger, unless recurrent layers take other ways for single tokens or operations with
+    host weights stay on the host for few rows.
+    """
+    ctx = reserve.ctx
+    same_places = reserve.slots.fully_offloaded and (reserve.offload_to == NOWHERE or not reserve.moved)
+    return not same_places or any(reserve.hp.is_recr) or ctx.n_tokens < OFFLOAD_MIN_BATCH * ctx.n_seq_max
+
+
+def _graph(reserve: _Reserve, n_tokens: int, n_outputs: int) -> _Graph:
+    """Memory of one graph with `n_tokens` in all sequences, of which `n_outputs` have logits."""
+    model, hp, slots = reserve.model, reserve.hp, reserve.slots
+    host = len(reserve.backends)
+    moved = dict(reserve.moved)
+    built = representatives(model, hp, slots, reserve.backends, moved, with_types=reserve.offload_to != NOWHERE)
+    g = GraphContext(
+        table=weight_table(model),
+        hp=hp,
+        metadata=model.metadata,
+        ctx=reserve.ctx,
+        caches={
+            group.layout.kind: replace(group, cells=SYMBOLS.get(group.layout.kind, group.cells))
+            if reserve.symbolic
+            else group
+            for group in kv_index(hp, reserve.ctx).groups
+        },
+        n_tokens=n_tokens,
+        n_seqs=reserve.ctx.n_seq_max,
+        n_outputs=n_outputs,
+        layers=built.layers,
+        backends=_block_backends(slots, host),
+        output_backend=host if slots.output_device == CPU else slots.output_device,
+        host=host,
+        moved={name: host if device == CPU else device for name, device in moved.items()},
+        pins=not reserve.fit_view and (n_tokens < OFFLOAD_MIN_BATCH or slots.fully_offloaded),
+        hard_pins=not reserve.fit_view,
+        fused=FUSED_OPERATIONS,
+    )
+    architecture_graph(model.architecture).build(g)
+    copies_weights = bool(moved) or reserve.offload_to != NOWHERE
+    plan = schedule(g.graph, host, reserve.offload_to, reserve.pipeline_copies, copies_weights=copies_weights)
+    lives = trace((*plan.copies, *g.graph.leafs), plan.steps, host + 1)
+    rules = [*map(buffer_rules, reserve.backends), HOST_RULES]
+    return _Graph(
+        footprints=tuple(Footprint(rules[i], lives.events[i], lives.sizes) for i in range(host + 1)),
+        stands_for=built.stands_for,
+        n_splits=plan.n_splits,
+    )
+
+
+def _block_backends(slots: SlotMap, host: int) -> list[int]:
+    backends: list[int] = []
+    for run in slots.runs:
+        backends += [host if run.device == CPU else run.device] * (run.end - run.first)
+    return backends

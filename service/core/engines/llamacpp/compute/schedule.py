@@ -87,8 +87,10 @@ def spread(nodes: Sequence[Node], host: int) -> None:
                 node.place = current
 
 
-def schedule(graph: Graph, host: int, offload_to: int, n_copies: int) -> Schedule:
+def schedule(graph: Graph, host: int, offload_to: int, n_copies: int, *, copies_weights: bool) -> Schedule:
     """Assign every node of `graph` to a backend and cut the graph into splits.
+
+    copies_weights: whether any operation may run elsewhere than its weight lies.
 
     Changes the nodes: place, and sources that are replaced by copies.
     """
@@ -98,10 +100,10 @@ def schedule(graph: Graph, host: int, offload_to: int, n_copies: int) -> Schedul
             leaf.place = host
     assign_weights(computed, host, offload_to)
     spread(computed, host)
-    return split(graph, computed[0].place, n_copies)
+    return split(graph, computed[0].place, n_copies, copies_weights=copies_weights)
 
 
-def split(graph: Graph, first: int, n_copies: int) -> Schedule:
+def split(graph: Graph, first: int, n_copies: int, *, copies_weights: bool) -> Schedule:
     """Passes 4 and 5: cut where the backend changes, copy sources that lie elsewhere.
 
     A new split also begins where a further weight has to be copied in, so that the memory of earlier ones is reused.
@@ -119,7 +121,7 @@ def split(graph: Graph, first: int, n_copies: int) -> Schedule:
             segment.append(node)
             continue
         place = node.place
-        if place != current or (crossing and _needs_weight_copy(node, place)):
+        if place != current or (crossing and copies_weights and _needs_weight_copy(node, place)):
             steps += crossing
             steps += segment
             crossing, segment = [], []

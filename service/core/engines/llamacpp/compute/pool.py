@@ -1,12 +1,9 @@
-"""Memory of one graph: llama.cpp's graph allocator, by addresses and without memory.
+"""Free blocks of a compute buffer: which address llama.cpp's allocator hands out next.
 
-Source: ggml/src/ggml-alloc.c (llama.cpp in llama-cpp-python 0.3.36, ggml 0.25.3).
+Source: ggml_dyn_tallocr, ggml/src/ggml-alloc.c:100-346 (llama.cpp in llama-cpp-python 0.3.36, ggml 0.25.3).
 """
 
-from collections.abc import Sequence
 from typing import Final
-
-from service.core.engines.llamacpp.compute.node import OUTPUT, Node
 
 _ENDLESS: Final = 2**62
 _MAX_CHUNKS: Final = 16
@@ -143,77 +140,3 @@ class ChunkedPool:
         chunk.sizes[0] = _ENDLESS if endless else max(size, self.chunk_bytes)
         self.chunks.append(chunk)
         return len(self.chunks) - 1
-
-
-AnyPool = Pool | ChunkedPool
-
-
-def allocate(steps: Sequence[Node | tuple[Node, Node]], pools: Sequence[AnyPool], masks: Sequence[int]) -> None:
-    """Walk through the steps of a graph and give each node memory in its backend's pool while it is needed.
-
-    steps: nodes in order; a pair (source, copy) copies a source from another backend at the start of a split.
-    Leafs and inputs are already placed. masks: alignment - 1 per backend.
-
-    Source: ggml_gallocr_allocate_node, _free_node and _alloc_graph_impl, ggml/src/ggml-alloc.c:612-830. A view's memory
-    is never taken over: ggml_gallocr_is_own is false for views.
-    """
-    for step in steps:
-        if type(step) is tuple:
-            source, copy = step
-            source.children -= 1
-            if source.children == 0 and source.views == 0:
-                release(source, pools)
-            if copy.owner < 0:
-                place(copy, pools, masks)
-            continue
-        node: Node = step  # type: ignore[assignment]
-        srcs = node.srcs
-        if node.view is None and not (4 < node.op < 10 and _take_over(node, srcs)):
-            place(node, pools, masks)
-        for src in srcs:
-            left = src.children - 1
-            src.children = left
-            if left == 0 and src.views == 0:
-                release(src, pools)
-
-
-def place(node: Node, pools: Sequence[AnyPool], masks: Sequence[int]) -> None:
-    """Give `node` memory of its own."""
-    backend = node.place
-    size = (node.size + masks[backend]) & ~masks[backend]
-    node.size = size
-    node.owner = backend
-    node.offset = pools[backend].alloc(size)
-
-
-def release(node: Node, pools: Sequence[AnyPool]) -> None:
-    """Free what nobody reads any more: the node's memory, or that of the tensor it is the last view of."""
-    root = node.view
-    if root is not None:
-        root.views -= 1
-        if root.views or root.children:
-            return
-        node = root
-    if node.owner >= 0 and not node.flags & OUTPUT:
-        pools[node.owner].free(node.offset, node.size)
-        node.owner = -1
-
-
-def _take_over(node: Node, srcs: tuple[Node, ...]) -> bool:
-    """Compute `node` into the memory of a source that nobody else reads."""
-    for src in srcs:
-        if (
-            src.owner >= 0
-            and src.children == 1
-            and src.views == 0
-            and not src.flags & OUTPUT
-            and src.ne == node.ne
-            and src.nb == node.nb
-            and src.type.id == node.type.id
-        ):
-            node.owner = src.owner
-            node.offset = src.offset
-            node.size = src.size
-            src.owner = -1
-            return True
-    return False

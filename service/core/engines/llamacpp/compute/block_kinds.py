@@ -1,0 +1,111 @@
+"""Which blocks of a model have equal graphs, and which of them stand for all."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from service.core.architectures.hparams import Hparams
+from service.core.engines.llamacpp.compute.repetition import kept_blocks
+from service.core.engines.llamacpp.compute.weights import weight_table
+from service.core.engines.llamacpp.graphs import ArchitectureGraph, architecture_graph
+from service.core.engines.llamacpp.slots import CPU, SlotMap
+from service.core.types import Model
+
+
+@lru_cache(maxsize=256)
+def block_kinds(model: Model, hp: Hparams) -> tuple[int, ...]:
+    """A number per block, equal where the graphs of two blocks are: same tensors, shapes and per-layer hparams."""
+    numbers: dict[Hashable, int] = {}
+    blocks = weight_table(model).blocks
+    graph = architecture_graph(model.architecture)
+    kinds = []
+    for il in range(hp.n_layer):
+        tensors = tuple(sorted((name, tensor.shape) for name, tensor in blocks[il].items())) if il < len(blocks) else ()
+        kind = (tensors, _layer_facts(hp, graph, il))
+        kinds.append(numbers.setdefault(kind, len(numbers)))
+    return tuple(kinds)
+
+
+def _layer_facts(hp: Hparams, graph: ArchitectureGraph, il: int) -> tuple[Hashable, ...]:
+    per_layer = (
+        hp.n_head,
+        hp.n_head_kv,
+        hp.n_ff,
+        hp.is_swa,
+        hp.n_expert_used,
+        hp.n_ff_exp,
+        hp.is_recr,
+        hp.is_indexer_full,
+        hp.dsv4_compress_ratios,
+        hp.is_ple,
+    )
+    facts = tuple(values[il] if il < len(values) else None for values in per_layer)
+    return (*facts, hp.has_kv(il), graph.layer_key(hp, il) if graph.layer_key else None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Representatives:
+    """Blocks to build, and the device whose buffer each device's equals.
+
+    stands_for: per device, itself or an earlier device with the same blocks in the same place.
+    """
+
+    layers: tuple[int, ...]
+    stands_for: tuple[int, ...]
+
+
+def representatives(
+    model: Model,
+    hp: Hparams,
+    slots: SlotMap,
+    backends: Sequence[str],
+    moved: Mapping[str, int],
+    *,
+    with_types: bool,
+) -> Representatives:
+    """A few blocks per device that need as much memory as all of its blocks.
+
+    Devices between the first and the last that hold the same sequence of blocks are built once. with_types: whether
+    tensor types matter, because weights of the host are copied to devices.
+    """
+    kinds, elsewhere = block_kinds(model, hp), _moved_by_block(moved)
+    layers: list[int] = []
+    stands_for = list(range(len(backends)))
+    built: dict[Hashable, int] = {}
+    for run in slots.runs:
+        end = min(run.end, hp.n_layer)
+        typed = with_types and run.device == CPU
+        signatures = [
+            (
+                kinds[il],
+                elsewhere.get(il),
+                _types(model, il) if typed or (with_types and il in elsewhere) else None,
+                il == end - 1,  # the last block of a run hands over to what follows
+            )
+            for il in range(run.first, end)
+        ]
+        kept = kept_blocks(signatures)
+        middle = 0 < run.first < end < hp.n_layer and run.device != CPU and bool(layers)
+        if middle:
+            key = (backends[run.device], tuple(signatures[i] for i in kept))
+            twin = built.setdefault(key, run.device)
+            if twin != run.device:
+                stands_for[run.device] = twin
+                continue
+        layers += [run.first + i for i in kept]
+    return Representatives(layers=tuple(layers), stands_for=tuple(stands_for))
+
+
+def _types(model: Model, il: int) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted((name, tensor.type.id) for name, tensor in weight_table(model).blocks[il].items()))
+
+
+def _moved_by_block(locations: Mapping[str, int]) -> dict[int, tuple[tuple[str, int], ...]]:
+    moved: dict[int, list[tuple[str, int]]] = {}
+    for name, device in locations.items():
+        if name.startswith("blk."):
+            number, _, rest = name[4:].partition(".")
+            moved.setdefault(int(number), []).append((rest, device))
+    return {il: tuple(sorted(names)) for il, names in moved.items()}

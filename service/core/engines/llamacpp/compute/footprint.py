@@ -1,0 +1,108 @@
+"""Size of one backend's compute buffer as a function of the cells of the caches.
+
+Graphs are built once with symbolic cell counts: powers of two far beyond any size, so that a size in bytes shows how
+often it contains each of them. Only addresses depend on the actual counts, and are found by walking through the memory
+events again.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from service.core.engines.llamacpp.buffer_types import BufferRules
+from service.core.engines.llamacpp.compute.pool import ChunkedPool, Pool
+
+SYMBOLS: Final[Mapping[str, int]] = {
+    # no sum of two exponents is near a third, so a product of two counts is never mistaken for a count
+    "base": 1 << 60,
+    "swa": 1 << 140,
+    "indexer": 1 << 330,
+    "csa": 1 << 720,
+    "hca": 1 << 1500,
+}
+"""Stand-ins for the cells of the caches whose length follows the context."""
+
+_LIMIT: Final = 1 << 52
+_EXPONENTS: Final = tuple(sorted(((symbol.bit_length() - 1, kind) for kind, symbol in SYMBOLS.items()), reverse=True))
+
+Terms = tuple[tuple[str, int], ...]
+
+
+class NotAffineError(Exception):
+    """A size that is no constant plus multiples of cell counts."""
+
+
+def split_size(size: int) -> tuple[int, Terms]:
+    """Constant part and factor per kind of cells of a symbolic size in bytes.
+
+    Raises NotAffineError where the size depends on the counts in another way.
+    """
+    terms: list[tuple[str, int]] = []
+    for exponent, kind in _EXPONENTS:
+        factor, size = divmod(size, 1 << exponent)
+        if factor:
+            if factor >= _LIMIT:
+                raise NotAffineError
+            terms.append((kind, factor))
+    if size >= _LIMIT:
+        raise NotAffineError
+    return size, tuple(terms)
+
+
+class Footprint:
+    """Memory events of one backend; `bytes_for` walks through them for given cell counts.
+
+    constant: bytes of each piece, those that depend on cells left out; symbolic: these, as (piece, constant, terms).
+    lasting: pieces taken before all others and never given back, whose sizes simply add up; rest: the other events.
+    """
+
+    __slots__ = ("constant", "lasting", "peaks", "rest", "rules", "symbolic")
+
+    def __init__(self, rules: BufferRules, events: Sequence[int], sizes: Sequence[int]) -> None:
+        self.rules = rules
+        mask = rules.alignment_bytes - 1
+        used = {event for event in events if event >= 0}
+        self.symbolic: dict[int, tuple[int, Terms]] = {}
+        self.constant: dict[int, int] = {}
+        for piece in used:
+            constant, terms = split_size(sizes[piece]) if sizes[piece] >= _LIMIT else (sizes[piece], ())
+            if terms:
+                self.symbolic[piece] = constant, terms
+            else:
+                self.constant[piece] = (constant + mask) & ~mask
+        given_back = {~event for event in events if event < 0}
+        start = 0
+        if rules.max_buffer_bytes is None:
+            while start < len(events) and events[start] >= 0 and events[start] not in given_back:
+                start += 1
+        self.lasting = tuple(events[:start])
+        self.rest = tuple(events[start:])
+        self.peaks: dict[tuple[int, ...], int] = {}
+
+    def bytes_for(self, cells: Mapping[str, int]) -> int:
+        """Bytes of the buffer where the caches have `cells` per stream."""
+        mask = self.rules.alignment_bytes - 1
+        sizes = {}
+        for piece, (size, terms) in self.symbolic.items():
+            for kind, factor in terms:
+                size += factor * cells[kind]  # noqa: PLW2901
+            sizes[piece] = (size + mask) & ~mask
+        constant = self.constant
+        lasting = sum([sizes[piece] if piece in sizes else constant[piece] for piece in self.lasting])
+        varying = tuple([size for piece, size in sizes.items() if piece not in self.lasting])
+        peak = self.peaks.get(varying)
+        if peak is None:
+            peak = self.peaks[varying] = self._walk({**constant, **sizes})
+        return lasting + peak
+
+    def _walk(self, sizes: Mapping[int, int]) -> int:
+        """The furthest address of the events behind the lasting ones."""
+        limit = self.rules.max_buffer_bytes
+        pool = Pool() if limit is None else ChunkedPool(limit)
+        take, give_back = pool.alloc, pool.free
+        addresses: dict[int, int] = {}
+        for event in self.rest:
+            if event >= 0:
+                addresses[event] = take(sizes[event])
+            else:
+                give_back(addresses[~event], sizes[~event])
+        return pool.peak_bytes

@@ -1,0 +1,97 @@
+"""Which tensors of a graph get memory of their own, in which order, and when each is given back.
+
+None of this depends on sizes, so one walk serves every context length.
+
+Source: ggml/src/ggml-alloc.c (llama.cpp in llama-cpp-python 0.3.36, ggml 0.25.3).
+"""
+
+from collections.abc import Sequence
+
+from service.core.engines.llamacpp.compute.node import OUTPUT, Node
+
+
+class Lives:
+    """What the allocator does with one graph, step by step.
+
+    sizes: bytes of each piece of memory, before alignment. events: per backend, the number of a piece where it is taken
+    and its complement (~number) where it is given back.
+    """
+
+    __slots__ = ("events", "sizes")
+
+    def __init__(self, n_backends: int) -> None:
+        self.sizes: list[int] = []
+        self.events: list[list[int]] = [[] for _ in range(n_backends)]
+
+    def take(self, node: Node) -> None:
+        """Give `node` memory of its own."""
+        node.owner = len(self.sizes)
+        node.owner_backend = node.place
+        self.events[node.place].append(node.owner)
+        self.sizes.append(node.size)
+
+    def release(self, node: Node) -> None:
+        """Give back what nobody reads any more: the node's memory, or that of the tensor it is the last view of."""
+        root = node.view
+        if root is not None:
+            root.views -= 1
+            if root.views or root.children:
+                return
+            node = root
+        if node.owner >= 0 and not node.flags & OUTPUT:
+            self.events[node.owner_backend].append(~node.owner)
+            node.owner = -1
+
+
+def trace(upfront: Sequence[Node], steps: Sequence[Node | tuple[Node, Node]], n_backends: int) -> Lives:
+    """Walk through a graph and note which memory is taken and given back.
+
+    upfront: leafs and copies that are placed before anything else. steps: nodes in order; a pair (source, copy) copies a
+    source from another backend at the start of a split.
+
+    Source: ggml_gallocr_allocate_node, _free_node and _alloc_graph_impl, ggml/src/ggml-alloc.c:612-830. A view's memory
+    is never taken over: ggml_gallocr_is_own is false for views.
+    """
+    lives = Lives(n_backends)
+    take, release = lives.take, lives.release
+    for leaf in upfront:
+        if leaf.owner < 0 and leaf.buffer < 0:
+            take(leaf)
+    for step in steps:
+        if type(step) is tuple:
+            source, copy = step
+            source.children -= 1
+            if source.children == 0 and source.views == 0:
+                release(source)
+            if copy.owner < 0:
+                take(copy)
+            continue
+        node: Node = step  # type: ignore[assignment]
+        srcs = node.srcs
+        if node.view is None and not (4 < node.op < 10 and _take_over(node, srcs)):
+            take(node)
+        for src in srcs:
+            left = src.children - 1
+            src.children = left
+            if left == 0 and src.views == 0:
+                release(src)
+    return lives
+
+
+def _take_over(node: Node, srcs: tuple[Node, ...]) -> bool:
+    """Compute `node` into the memory of a source that nobody else reads."""
+    for src in srcs:
+        if (
+            src.owner >= 0
+            and src.children == 1
+            and src.views == 0
+            and not src.flags & OUTPUT
+            and src.ne == node.ne
+            and src.nb == node.nb
+            and src.type.id == node.type.id
+        ):
+            node.owner = src.owner
+            node.owner_backend = src.owner_backend
+            src.owner = -1
+            return True
+    return False
