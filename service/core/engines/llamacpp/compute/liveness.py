@@ -46,8 +46,8 @@ class Lives:
 def trace(upfront: Sequence[Node], steps: Sequence[Node | tuple[Node, Node]], n_backends: int) -> Lives:
     """Walk through a graph and note which memory is taken and given back.
 
-    upfront: leafs and copies that are placed before anything else. steps: nodes in order; a pair (source, copy) copies a
-    source from another backend at the start of a split.
+    upfront: leafs and copies that are placed before anything else. steps: nodes in order; a pair (source, copy) copies
+    a source from another backend at the start of a split.
 
     Source: ggml_gallocr_allocate_node, _free_node and _alloc_graph_impl, ggml/src/ggml-alloc.c:612-830. A view's memory
     is never taken over: ggml_gallocr_is_own is false for views.

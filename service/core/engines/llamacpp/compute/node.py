@@ -3,7 +3,8 @@
 A node is a ggml_tensor without data: shape, strides, sources, the tensor it is a view of, and where it lies if that is
 settled. The classes here are mutable and plain because thousands of them are made for every plan.
 
-Source: ggml_new_tensor_impl and ggml_nbytes, ggml/src/ggml.c:1298-1321, 1722-1790 (llama.cpp in llama-cpp-python 0.3.36).
+Source: ggml_new_tensor_impl and ggml_nbytes, ggml/src/ggml.c:1298-1321, 1722-1790
+(llama.cpp in llama-cpp-python 0.3.36).
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class Node:
         "views",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - one call per tensor, by position, for speed
         self,
         op: int,
         type: TensorType,  # noqa: A002

@@ -1,6 +1,8 @@
 """ggml's operations, as shapes: one function per operation, named and ordered as in ggml.h.
 
-Source: ggml/src/ggml.c:2006-6400 (llama.cpp in llama-cpp-python 0.3.36, ggml 0.25.3). Results are F32 unless said otherwise.
+Results are F32 unless said otherwise.
+
+Source: ggml/src/ggml.c:2006-6400 (llama.cpp in llama-cpp-python 0.3.36, ggml 0.25.3).
 """
 
 from service.core.engines.llamacpp.compute.node import F32, I32, Node, Op, new_node, strides
