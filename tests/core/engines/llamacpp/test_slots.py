@@ -36,9 +36,9 @@ def slot_by_slot(n_layer_all: int, n_gpu_layers: int, weights: Sequence[float]) 
     offloaded = min(n_gpu_layers, n_layer_all + 1)
     start = n_layer_all + 1 - offloaded
     return [
-        CPU if slot < start else next(
-            device for device, cut in enumerate(cuts) if cut > np.float32(slot - start) / np.float32(offloaded)
-        )
+        CPU
+        if slot < start
+        else next(device for device, cut in enumerate(cuts) if cut > np.float32(slot - start) / np.float32(offloaded))
         for slot in range(n_layer_all + 1)
     ]
 
@@ -60,7 +60,9 @@ def test_worked_examples(
 def test_runs_agree_with_the_rule_slot_by_slot(n_layer_all: int, n_gpu_layers: int, weights: list[float]) -> None:
     """Cut points found by arithmetic are those of the engine's loop over slots."""
     slots = split_slots(n_layer_all, n_gpu_layers, weights)
-    assert [slots.device_of(slot) for slot in range(n_layer_all + 1)] == slot_by_slot(n_layer_all, n_gpu_layers, weights)
+    assert [slots.device_of(slot) for slot in range(n_layer_all + 1)] == slot_by_slot(
+        n_layer_all, n_gpu_layers, weights
+    )
 
 
 @given(n_layer_all=st.integers(1, 130), n_gpu_layers=st.integers(0, 140), weights=shares)
