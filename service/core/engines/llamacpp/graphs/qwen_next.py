@@ -38,6 +38,7 @@ from service.core.engines.llamacpp.graphs.blocks.delta_net import (
     build_recurrent_attn,
     l2_norm_of_heads,
 )
+from service.core.engines.llamacpp.graphs.blocks.delta_net_unfused import DeltaRule
 from service.core.engines.llamacpp.graphs.blocks.draft_output import output_with_draft_seed
 from service.core.engines.llamacpp.graphs.blocks.gated_attention import build_gated_attention
 from service.core.engines.llamacpp.graphs.context import Block, GraphContext
@@ -156,15 +157,13 @@ def _linear_attention(
     state = reshape(state, size_v, size_v, heads, n_seqs)
     conv = silu(ssm_conv(conv, block.need("ssm_conv1d.weight")))
     row = 4 * (2 * size * heads_k + size_v * heads)
-    q, k = (
-        l2_norm_of_heads(view(conv, (size, heads_k, n, n_seqs), (4 * size, row, row * n))) for _ in range(2)
-    )
+    q, k = (l2_norm_of_heads(view(conv, (size, heads_k, n, n_seqs), (4 * size, row, row * n))) for _ in range(2))
     v = view(conv, (size_v, heads, n, n_seqs), (4 * size_v, row, row * n))
     if heads_k != heads and interleaved:
         q, k = (_interleave(x, heads // heads_k) for x in (q, k))
     elif heads_k != heads and not {"gdn_ar", "gdn_ch"} <= g.fused:
         q, k = (repeat_4d(x, size, heads, n, n_seqs) for x in (q, k))
-    output = build_recurrent_attn(g, states, q, k, v, decay, beta, state, il)
+    output = build_recurrent_attn(g, states, DeltaRule(q, k, v, decay, beta, state), il)
     z = reshape(z, size_v, heads, n, n_seqs)
     normed = mul(build_rms_norm(g, output, block("ssm_norm.weight"), il), silu(z))
     cur = linear(block.need("ssm_out.weight"), reshape(normed, size_v * heads, n, n_seqs), _out_scale(g, block))

@@ -14,7 +14,11 @@ from service.core.engines.llamacpp.compute.ops import (
     transpose,
     view,
 )
-from service.core.engines.llamacpp.graphs.blocks.delta_net_unfused import delta_net_chunked, delta_net_stepwise
+from service.core.engines.llamacpp.graphs.blocks.delta_net_unfused import (
+    DeltaRule,
+    delta_net_chunked,
+    delta_net_stepwise,
+)
 from service.core.engines.llamacpp.graphs.blocks.state import StateInput, build_rs
 from service.core.engines.llamacpp.graphs.context import GraphContext
 
@@ -45,23 +49,13 @@ def build_conv_state(g: GraphContext, inp: StateInput, mixed: Node, il: int) -> 
     return conv
 
 
-def build_delta_net(
-    g: GraphContext, q: Node, k: Node, v: Node, decay: Node, beta: Node, state: Node, il: int
-) -> tuple[Node, Node]:
+def build_delta_net(g: GraphContext, rule: DeltaRule, il: int) -> tuple[Node, Node]:
     """The delta rule over a batch: its output [head size, heads, tokens, sequences] and the new state."""
     if is_fused(g):
-        return _fused(g, q, k, v, decay, beta, state, il)
-    if g.n_seq_tokens == 1:
-        return delta_net_stepwise(q, k, v, decay, beta, state)
-    return delta_net_chunked(q, k, v, decay, beta, state)
-
-
-def _fused(
-    g: GraphContext, q: Node, k: Node, v: Node, decay: Node, beta: Node, state: Node, il: int
-) -> tuple[Node, Node]:
-    result = gated_delta_net((q, k, v, decay, beta, state))
-    g.probe(result, il)
-    return _output(result, v), view(result, state.ne, state.nb[1:])
+        result = gated_delta_net(rule)
+        g.probe(result, il)
+        return _output(result, rule.v), view(result, rule.state.ne, rule.state.nb[1:])
+    return delta_net_stepwise(rule) if g.n_seq_tokens == 1 else delta_net_chunked(rule)
 
 
 def _output(result: Node, v: Node) -> Node:
@@ -70,9 +64,7 @@ def _output(result: Node, v: Node) -> Node:
     return view(result, (size, heads, tokens, sequences), (row, row * heads, row * heads * tokens))
 
 
-def build_recurrent_attn(
-    g: GraphContext, inp: StateInput, q: Node, k: Node, v: Node, decay: Node, beta: Node, state: Node, il: int
-) -> Node:
+def build_recurrent_attn(g: GraphContext, inp: StateInput, rule: DeltaRule, il: int) -> Node:
     """The delta rule over a batch, its new states stored: [head size, heads, tokens, sequences].
 
     With draft snapshots the fused operation also returns the states of the last tokens.
@@ -80,13 +72,13 @@ def build_recurrent_attn(
     cells = g.cache("recurrent", il, second=True)
     width, n_seqs = cells.ne[0], g.n_seqs
     if g.ctx.n_rs_seq == 0:
-        output, new = build_delta_net(g, q, k, v, decay, beta, state, il)
+        output, new = build_delta_net(g, rule, il)
         g.expand(cpy(new, view(cells, (width, n_seqs), (cells.nb[1],))))
         return output
     snapshots = g.ctx.n_rs_seq + 1
-    result = gated_delta_net((q, k, v, decay, beta, state), snapshots)
+    result = gated_delta_net(rule, snapshots)
     g.probe(result, il)
     written = min(g.n_seq_tokens, snapshots)
     new = view(result, (width, n_seqs, written), (4 * width, 4 * width * n_seqs))
     g.expand(cpy(new, view(cells, (width, n_seqs, written), (cells.nb[1], cells.nb[1] * inp.n_rs))))
-    return _output(result, v)
+    return _output(result, rule.v)

@@ -1,13 +1,12 @@
 """The gated delta rule in elementary operations, for backends that lack the fused one.
 
-q, k, v: [head size, heads, tokens, sequences]; decay: [1 or head size, heads, tokens, sequences]; beta: [1, heads,
-tokens, sequences]; state: [head size, head size, heads, sequences]. Results: output and new state in the same shapes.
+Results are the output [head size, heads, tokens, sequences] and the new state, in the state's shape.
 
 Source: build_delta_net_chunking and _autoregressive, src/models/delta-net-base.cpp:15-372
 (llama.cpp in llama-cpp-python 0.3.36).
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from service.core.engines.llamacpp.compute.node import Node
 from service.core.engines.llamacpp.compute.ops import (
@@ -41,8 +40,24 @@ CHUNK_TOKENS: Final = 64
 CHUNK_TOKENS_PER_CHANNEL_DECAY: Final = 16
 
 
-def delta_net_stepwise(q: Node, k: Node, v: Node, decay: Node, beta: Node, state: Node) -> tuple[Node, Node]:
+class DeltaRule(NamedTuple):
+    """Operands of the rule.
+
+    q, k, v: [head size, heads, tokens, sequences]; decay: [1 or head size, heads, tokens, sequences]; beta: [1, heads,
+    tokens, sequences]; state: [head size, head size, heads, sequences].
+    """
+
+    q: Node
+    k: Node
+    v: Node
+    decay: Node
+    beta: Node
+    state: Node
+
+
+def delta_net_stepwise(rule: DeltaRule) -> tuple[Node, Node]:
     """One token per sequence."""
+    q, k, v, decay, beta, state = rule
     heads, sequences = v.ne[1], v.ne[3]
     q, k, v = swap_12(scale(q)), swap_12(k), swap_12(v)
     decay = reshape(decay, 1, decay.ne[0], heads, sequences)
@@ -55,8 +70,9 @@ def delta_net_stepwise(q: Node, k: Node, v: Node, decay: Node, beta: Node, state
     return permute(output, 2, 0, 1, 3), state
 
 
-def delta_net_chunked(q: Node, k: Node, v: Node, decay: Node, beta: Node, state: Node) -> tuple[Node, Node]:
+def delta_net_chunked(rule: DeltaRule) -> tuple[Node, Node]:
     """Many tokens per sequence, chunk by chunk."""
+    q, k, v, decay, beta, state = rule
     size, heads_k, tokens, sequences = q.ne
     heads = v.ne[1]
     by_channel = decay.ne[0] == size and decay.ne[1] == heads_k
@@ -85,9 +101,7 @@ def delta_net_chunked(q: Node, k: Node, v: Node, decay: Node, beta: Node, state:
     state = reshape(state, size, size, 1, heads * sequences)
     v, state = _over_chunks(v, kg, k_cd, kq, q_g_exp, g_last_exp, state)
     row = 4 * size
-    output = view(
-        v, (size, tokens, heads, sequences), (row, row * chunk * n_chunks, row * chunk * n_chunks * heads)
-    )
+    output = view(v, (size, tokens, heads, sequences), (row, row * chunk * n_chunks, row * chunk * n_chunks * heads))
     return swap_12(output), reshape(state, size, size, heads, sequences)
 
 
