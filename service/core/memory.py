@@ -36,25 +36,17 @@ def verdict(needs: Sequence[Need], *, offloaded: bool) -> Verdict:
     return "fits_with_host_offload" if offloaded else "fits"
 
 
-def largest_context_tokens(
-    needs_at: Callable[[int], Sequence[Need]],
-    *,
-    ceiling_tokens: int,
-    known: tuple[int, Sequence[Need]] | None = None,
-) -> int:
+def largest_context_tokens(needs_at: Callable[[int], Sequence[Need]], *, ceiling_tokens: int) -> int:
     """Largest multiple of 256 up to `ceiling_tokens` at which everything fits, 0 where none does.
 
-    needs_at gives the needs at a context; they must not fall as the context grows. `known`: a context and its needs,
-    which saves one look. Bytes are close to affine in the context, so the next candidate is where the tightest need
-    would cross its limit on a straight line; every fourth one is the middle, which bounds the number of looks.
+    needs_at gives the needs at a context; they must not fall as the context grows. Bytes are close to affine in the
+    context, so the next candidate is where the tightest need would cross its limit on a straight line; every fourth
+    one is the middle, which bounds the number of looks.
     """
-    top = ceiling_tokens // CONTEXT_STEP_TOKENS
-    high = _Point.at(top, needs_at)
+    high = _Point.at(ceiling_tokens // CONTEXT_STEP_TOKENS, needs_at)
     if high.fits:
-        return top * CONTEXT_STEP_TOKENS
-    low = _Point.at(0, needs_at) if known is None else _Point(known[0] // CONTEXT_STEP_TOKENS, known[1])
-    if not (0 < low.steps < top and low.fits):
-        low = _Point.at(1, needs_at)
+        return high.steps * CONTEXT_STEP_TOKENS
+    low = _Point.at(min(1, high.steps), needs_at)
     if not low.fits:
         return 0
     looks = 0

@@ -44,7 +44,7 @@ def prefill_s(
     ubatches: int,
     rows_per_expert: float = 0.0,
     pipelined: bool = False,
-    parallel_devices: bool = False,
+    together: bool = False,
     sync_s: float = 0.0,
 ) -> float | None:
     """Time of a whole prompt over devices and host; None where a rate that counts is not known.
@@ -62,7 +62,7 @@ def prefill_s(
         if time is None:
             return None
         times.append(time)
-    total = max(times, default=0.0) if parallel_devices else sum(times)
+    total = max(times, default=0.0) if together else sum(times)
     if pipelined and len(times) > 1:
         overlapped = (sum(times) + (ubatches - 1) * max(times)) / ubatches
         total = (1 - PIPELINED_SHARE) * sum(times) + PIPELINED_SHARE * overlapped

@@ -167,14 +167,14 @@ def decode(
     host: tuple[DecodeWork, Processor],
     *,
     is_moe: bool,
-    parallel_devices: bool = False,
+    together: bool = False,
     syncs: int = 0,
     overhead_factor: float = 1.0,
     assumptions: Assumptions | None = None,
 ) -> Decode:
     """Time of one decode step.
 
-    Layer split: devices work one after the other, so their times add up. Row and tensor split (`parallel_devices`):
+    Layer split: devices work one after the other, so their times add up. Row and tensor split (`together`):
     they read at the same time and meet `syncs` times, so the slowest counts, plus the meetings.
 
     Source: speed study (service/core/speed_constants.py).
@@ -187,7 +187,7 @@ def decode(
             device_s.append(0.0)
             continue
         fixed = fixed_s(
-            work, processor, later_device=bool(parts), is_moe=is_moe, overhead_factor=overhead_factor,
+            work, processor, later_device=bool(parts) and not together, is_moe=is_moe, overhead_factor=overhead_factor,
             assumptions=assumptions,
         )  # fmt: skip
         device_s.append(device_decode_s(work, processor, fixed))
@@ -199,7 +199,7 @@ def decode(
     sync_s = syncs * max((BACKENDS[p.backend].sync_s for work, p in devices if work.read_bytes), default=0.0)
     if sync_s > 0:
         parts.append(Step(what=f"{syncs} reductions over the cards", s=sync_s))
-    devices_s = max(device_s, default=0.0) if parallel_devices else sum(device_s)
+    devices_s = max(device_s, default=0.0) if together else sum(device_s)
     used = [p for work, p in [*devices, host] if work.read_bytes] or [host[1]]
     return Decode(
         step_s=devices_s + host_s + sync_s,

@@ -16,6 +16,7 @@ def warnings_of(findings: Findings) -> list[PlanWarning]:
         *_context_beyond_training(findings),
         *_host_offload(findings),
         *_host_memory_unknown(findings),
+        *_no_pipeline(findings),
         *_no_speed(findings),
         *_draft_layers_not_loaded(findings),
         *_model_reference(findings),
@@ -84,6 +85,18 @@ def _host_memory_unknown(findings: Findings) -> Iterator[PlanWarning]:
             message=f"The host needs {total / GIB:.2f} GiB; whether it has that is not checked without "
             "rig.host.ram_bytes.",
             numbers={"host_bytes": total},
+        )
+
+
+def _no_pipeline(findings: Findings) -> Iterator[PlanWarning]:
+    choice = findings.choice
+    if choice.fell_back:
+        yield PlanWarning(
+            code="no-pipeline",
+            severity="info",
+            message="Compute buffers for a pipeline over the cards do not fit: llama.cpp says so at start and works "
+            "without, which slows prompts down.",
+            numbers={"sched_copies": choice.placement.sched_copies},
         )
 
 

@@ -57,7 +57,7 @@ def test_one_ubatch_gains_nothing_from_a_pipeline() -> None:
 
 def test_tensor_split_computes_at_the_same_time_and_meets() -> None:
     """Cards that share every layer take the slowest one's time and the meetings of every ubatch."""
-    found = prefill_s([(WORK, CARD)] * 2, NOTHING, ubatches=4, parallel_devices=True, sync_s=0.01)
+    found = prefill_s([(WORK, CARD)] * 2, NOTHING, ubatches=4, together=True, sync_s=0.01)
     assert found == pytest.approx(1.0 + 4 * 0.01)
 
 

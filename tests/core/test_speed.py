@@ -57,7 +57,7 @@ def test_stages_of_a_layer_split_add_up() -> None:
 def test_cards_that_share_every_layer_read_at_the_same_time() -> None:
     """Tensor split takes the slowest card's time and the meetings."""
     work = DecodeWork(weights_bytes=10 * 10**9)
-    step = decode_on((work, AMPERE), (work, AMPERE), parallel_devices=True, syncs=160)
+    step = decode_on((work, AMPERE), (work, AMPERE), together=True, syncs=160)
     assert step.step_s == pytest.approx(step.device_s[0] + 160 * BACKENDS["cuda"].sync_s)
 
 

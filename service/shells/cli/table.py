@@ -7,7 +7,10 @@ from rich.text import Text
 from service.contract.plan import DevicePlan, Estimate, Plan
 from service.core.units import GIB
 
-BAR_CELLS = 10
+MOST_BAR_CELLS, LEAST_BAR_CELLS = 10, 4
+LONGEST_NAME = 18
+# columns of the table besides names and bar
+OTHER_CELLS = 52
 FULL, EMPTY, OVER = "█", "░", "▓"
 _VERDICTS = {
     "fits": ("FITS", "bold green"),
@@ -20,12 +23,12 @@ _SEVERITY_STYLES = {"info": "dim", "warning": "yellow", "error": "red"}
 def print_plan(plan: Plan, console: Console | None = None) -> None:
     """Print a plan to the terminal."""
     console = console or Console(highlight=False, soft_wrap=False)
-    console.print(render(plan))
+    console.print(render(plan, console.width))
 
 
-def render(plan: Plan) -> RenderableType:
-    """All parts of a plan, one below the other."""
-    parts: list[RenderableType] = [_headline(plan), _context(plan), "", _bytes(plan), ""]
+def render(plan: Plan, width: int) -> RenderableType:
+    """All parts of a plan, one below the other, for a terminal of `width` cells."""
+    parts: list[RenderableType] = [_headline(plan), _context(plan), "", _bytes(plan, width), ""]
     if plan.speed is not None:
         parts.append(_speed(plan))
     parts += [Text(plan.command.text, style="cyan", overflow="fold")]
@@ -55,16 +58,20 @@ def _context(plan: Plan) -> Text:
     return Text(line)
 
 
-def _bytes(plan: Plan) -> Table:
+def _bytes(plan: Plan, width: int) -> Table:
+    names = [f"{device.index} {device.gpu}"[:LONGEST_NAME] for device in plan.devices]
+    layers = [_layers(device) for device in plan.devices]
+    longest = max(map(len, ("device", *names))) + max(map(len, ("layers", *layers)))
+    cells = min(MOST_BAR_CELLS, max(LEAST_BAR_CELLS, width - longest - OTHER_CELLS))
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), caption="GiB", caption_justify="right")
-    table.add_column("device", overflow="fold")
+    table.add_column("device", no_wrap=True)
     table.add_column("layers", no_wrap=True)
     for title in ("weights", "KV", "compute", "other", "total", "usable"):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     table.add_column("free", justify="right", no_wrap=True)
-    for device in plan.devices:
-        table.add_row(*_device_cells(device))
+    for device, name in zip(plan.devices, names, strict=True):
+        table.add_row(name, *_device_cells(device, cells))
     host = plan.host
     table.add_row(
         "host", "", *map(_gib, (host.weights_bytes, host.kv_bytes, host.compute_bytes)), "", _gib(host.total_bytes)
@@ -72,28 +79,28 @@ def _bytes(plan: Plan) -> Table:
     return table
 
 
-def _device_cells(device: DevicePlan) -> tuple[RenderableType, ...]:
-    ranges = [f"{first}-{end - 1}" for first, end in device.layers]
-    layers = "+".join([*ranges, *(["out"] if device.holds_output else [])]) or "none"
+def _device_cells(device: DevicePlan, cells: int) -> tuple[RenderableType, ...]:
     figures = (device.weights_bytes, device.kv_bytes, device.compute_bytes, device.overhead_bytes)
     style = "green" if device.headroom_bytes >= 0 else "red"
     return (
-        f"{device.index} {device.gpu}",
-        layers,
-        *map(_gib, figures),
-        _gib(device.total_bytes),
-        _gib(device.usable_bytes),
-        Text(bar(device.total_bytes, device.usable_bytes), style=style),
+        _layers(device),
+        *map(_gib, (*figures, device.total_bytes, device.usable_bytes)),
+        Text(bar(device.total_bytes, device.usable_bytes, cells), style=style),
         Text(f"{device.headroom_bytes / GIB:+.2f}", style=style),
     )
 
 
-def bar(total_bytes: int, usable_bytes: int) -> str:
+def _layers(device: DevicePlan) -> str:
+    ranges = [f"{first}-{end - 1}" for first, end in device.layers]
+    return "+".join([*ranges, *(["out"] if device.holds_output else [])]) or "none"
+
+
+def bar(total_bytes: int, usable_bytes: int, cells: int) -> str:
     """How full a device is; hatched where it needs more than there is."""
     if total_bytes > usable_bytes:
-        return OVER * BAR_CELLS
-    filled = round(BAR_CELLS * total_bytes / usable_bytes) if usable_bytes else 0
-    return FULL * filled + EMPTY * (BAR_CELLS - filled)
+        return OVER * cells
+    filled = round(cells * total_bytes / usable_bytes) if usable_bytes else 0
+    return FULL * filled + EMPTY * (cells - filled)
 
 
 def _speed(plan: Plan) -> Text:

@@ -5,9 +5,9 @@ Every candidate is placed by the engine's own rules and judged by the verdict's;
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
-from service.core.architectures.hparams import read_hparams
 from service.core.engines.llamacpp.balanced_split import Room, balanced_slots
 from service.core.engines.llamacpp.question import Choice, Question
 from service.core.engines.llamacpp.range_sizes import range_sizes
@@ -28,9 +28,7 @@ def choose(model: Model, rig: Rig, settings: LlamaCppSettings, workload: Workloa
     the largest part of it, the rest on the host; else, or where the user fixed what would have to give, as asked.
     Raises as `place` does.
     """
-    question = Question(
-        model=model, hp=read_hparams(model), rig=rig, workload=workload, may_use_one_card=settings.split_mode is None
-    )
+    question = Question.of(model, rig, workload, may_use_one_card=settings.split_mode is None)
     settings = replace(settings, split_mode=settings.split_mode or "layer")
     full = settings if settings.n_gpu_layers is not None else replace(settings, n_gpu_layers="all")
     asked = workload.context_tokens
@@ -50,11 +48,25 @@ def choose(model: Model, rig: Rig, settings: LlamaCppSettings, workload: Workloa
 
 def max_context_tokens(choice: Choice) -> int:
     """Largest context that fits with the choices made, up to the ceiling; 0 where none does."""
-    return largest_context_tokens(
-        lambda tokens: choice.question.place(choice.settings, tokens).needs,
-        ceiling_tokens=choice.question.ceiling_tokens(choice.settings),
-        known=(choice.context_tokens, choice.needs),
+    question = choice.question
+    return _largest_context(
+        question.model,
+        question.rig,
+        choice.settings,
+        question.workload.parallel,
+        question.ceiling_tokens(choice.settings),
     )
+
+
+@lru_cache(maxsize=1024)
+def _largest_context(
+    model: Model, rig: Rig, settings: LlamaCppSettings, parallel: int, ceiling_tokens: int
+) -> int:  # fmt: skip
+    """Largest context that fits, whatever context was asked for: it is the same for all of them."""
+    question = Question.of(model, rig, Workload(parallel=parallel), may_use_one_card=False)
+    return largest_context_tokens(
+        lambda tokens: question.place(settings, tokens).needs, ceiling_tokens=ceiling_tokens
+    )  # fmt: skip
 
 
 def _first_fitting(question: Question, settings: LlamaCppSettings, context_tokens: int) -> Choice | None:
@@ -68,8 +80,8 @@ def _largest_fitting(question: Question, settings: LlamaCppSettings) -> Choice |
     best = _first_fitting(question, settings, CONTEXT_STEP_TOKENS * top)
     if best is not None:
         return best
-    default = largest_context_tokens(
-        lambda tokens: question.place(settings, tokens).needs, ceiling_tokens=CONTEXT_STEP_TOKENS * top
+    default = _largest_context(
+        question.model, question.rig, settings, question.workload.parallel, CONTEXT_STEP_TOKENS * top
     )
     if default:
         best = question.place(settings, default)
@@ -132,8 +144,18 @@ def _splits(question: Question, settings: LlamaCppSettings, context_tokens: int)
     if cards <= MAX_SHARES:
         yield from _balanced(question, default)
     if question.may_use_one_card and settings.n_gpu_layers == "all":
-        for index in range(cards):
-            yield question.place(replace(settings, split_mode="none", main_gpu=index), context_tokens)
+        yield from _on_one_card(question, default)
+
+
+def _on_one_card(question: Question, default: Choice) -> Iterator[Choice]:
+    """Everything on one card alone, on each kind of card once; none that the weights alone would overflow."""
+    weights_bytes = sum(device.weights_bytes for device in default.placement.devices)
+    order = default.placement.device_order
+    kinds = {question.rig.gpus[position]: index for index, position in reversed(list(enumerate(order)))}
+    for gpu, index in reversed(kinds.items()):
+        if gpu.usable_bytes >= weights_bytes:
+            alone = replace(default.settings, split_mode="none", main_gpu=index)
+            yield question.place(alone, default.context_tokens)
 
 
 def _balanced(question: Question, default: Choice) -> Iterator[Choice]:

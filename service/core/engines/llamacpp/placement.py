@@ -84,16 +84,19 @@ class _Plan:
         return self.hp.n_layer_all
 
 
-def place(model: Model, rig: Rig, settings: LlamaCppSettings, workload: Workload) -> Placement:
+def place(
+    model: Model, rig: Rig, settings: LlamaCppSettings, workload: Workload, *, may_pipeline: bool = True
+) -> Placement:
     """Place `model` on `rig` with everything as `settings` and `workload` say; what they leave open is llama.cpp's.
 
-    No split mode means by layer, no n_gpu_layers means all, no context means the trained one. Raises the problems of
-    refusals.py, of the context and of the model. The cost does not depend on the number of layers once the sums of a
-    model are made.
+    No split mode means by layer, no n_gpu_layers means all, no context means the trained one. `may_pipeline` False is
+    what llama.cpp falls back to where the compute buffers of a pipeline do not fit (llama-context.cpp:676-687). Raises
+    the problems of refusals.py, of the context and of the model. The cost does not depend on the number of layers once
+    the sums of a model are made.
     Source: src/llama-model.cpp:1500-1960, src/llama-context.cpp:91-768 (llama.cpp in llama-cpp-python 0.3.36).
     """
     plan = _plan(model, rig, settings, workload)
-    pipelined = _pipeline_parallel(plan)
+    pipelined = may_pipeline and _pipeline_parallel(plan)
     weights, caches, compute = _weights(plan), _caches(plan), _compute(plan, pipelined=pipelined)
     order = tuple(device.position for device in plan.used)
     devices = {card.position: _unused(card) for card in plan.cards}

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from service.core.architectures.hparams import Hparams
+from service.core.architectures.hparams import Hparams, read_hparams
 from service.core.engines.llamacpp.needs import needs_of
 from service.core.engines.llamacpp.placement import Placement, place
 from service.core.engines.llamacpp.settings import LlamaCppSettings
@@ -20,9 +20,27 @@ class Question:
     workload: Workload
     may_use_one_card: bool
 
+    @classmethod
+    def of(cls, model: Model, rig: Rig, workload: Workload, *, may_use_one_card: bool) -> "Question":
+        """Question about a model; may_use_one_card: whether one card alone is a way to split it."""
+        return cls(
+            model=model, hp=read_hparams(model), rig=rig, workload=workload, may_use_one_card=may_use_one_card
+        )  # fmt: skip
+
     def place(self, settings: LlamaCppSettings, context_tokens: int) -> "Choice":
-        """Place one candidate."""
-        placement = place(self.model, self.rig, settings, replace(self.workload, context_tokens=context_tokens))
+        """Place one candidate, without a pipeline where only its copies of the inputs are too much.
+
+        Source: src/llama-context.cpp:676-687 (llama.cpp in llama-cpp-python 0.3.36).
+        """
+        choice = self._placed(settings, context_tokens, may_pipeline=True)
+        if choice.fits or not choice.placement.pipeline_parallel:
+            return choice
+        plain = self._placed(settings, context_tokens, may_pipeline=False)
+        return replace(plain, fell_back=True) if plain.fits else choice
+
+    def _placed(self, settings: LlamaCppSettings, context_tokens: int, *, may_pipeline: bool) -> "Choice":
+        workload = replace(self.workload, context_tokens=context_tokens)
+        placement = place(self.model, self.rig, settings, workload, may_pipeline=may_pipeline)
         needs = needs_of(self.model, self.hp, self.rig, placement)
         return Choice(question=self, settings=settings, context_tokens=context_tokens, placement=placement, needs=needs)
 
@@ -34,13 +52,17 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Settings and context without a gap, where they put the bytes, and what that needs."""
+    """Settings and context without a gap, where they put the bytes, and what that needs.
+
+    fell_back: the compute buffers of a pipeline did not fit, those without did.
+    """
 
     question: Question
     settings: LlamaCppSettings
     context_tokens: int
     placement: Placement
     needs: tuple[Need, ...]
+    fell_back: bool = False
 
     @property
     def fits(self) -> bool:

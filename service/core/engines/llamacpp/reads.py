@@ -70,15 +70,26 @@ def read_weights_bytes(weights: Weights, shape: ReadShape, *, tokens: int = 1) -
 
 
 def read_kv_bytes(
-    hp: Hparams, index: KvIndex, first_layer: int, end_layer: int, backend: Backend, *, depth_tokens: float
-) -> int:
-    """Bytes of cache and recurrent state read for one token of one stream at `depth_tokens`."""
-    return round(
-        sum(
-            group.bytes_between(first_layer, end_layer, backend) * read_fraction(hp, group, depth_tokens)
-            for group in index.groups
-        )
-    )
+    hp: Hparams,
+    index: KvIndex,
+    first_slot: int,
+    end_slot: int,
+    backend: Backend,
+    *,
+    kv_bytes: int,
+    depth_tokens: float,
+) -> int:  # fmt: skip
+    """Bytes of cache and recurrent state read for one token of one stream at `depth_tokens`.
+
+    kv_bytes: what the device holds of these slots' caches, all of it or, where layers are cut, its share.
+    """
+    first, end = min(first_slot, hp.n_layer_all), min(end_slot, hp.n_layer_all)
+    held = read = 0.0
+    for group in index.groups:
+        group_bytes = group.bytes_between(first, end, backend)
+        held += group_bytes
+        read += group_bytes * read_fraction(hp, group, depth_tokens)
+    return round(kv_bytes * read / held) if held else 0
 
 
 def read_fraction(hp: Hparams, group: CacheGroup, depth_tokens: float) -> float:

@@ -1,9 +1,10 @@
 """Speed of a placement: reads of every device and the host, turned into decode and prefill times."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from service.core.architectures.hparams import Hparams
-from service.core.engines.llamacpp.kv_cache import KvIndex, kv_index
+from service.core.engines.llamacpp.kv_cache import kv_index
 from service.core.engines.llamacpp.question import Choice
 from service.core.engines.llamacpp.reads import (
     ReadShape,
@@ -18,7 +19,7 @@ from service.core.engines.llamacpp.weights import Weights
 from service.core.prefill import PrefillWork, prefill_s
 from service.core.speed import Assumptions, Decode, DecodeWork, Processor, decode, gpu_processor, host_processor
 from service.core.speed_constants import BACKENDS, OLD_BUILD_OVERHEAD_FACTOR, OLD_BUILDS_BEFORE
-from service.core.types import Backend, Rig, Workload
+from service.core.types import Backend, Rig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,159 +37,151 @@ class Speed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Work:
-    """What speed is computed from, for one choice."""
+class _Part:
+    """What one card or the host holds and reads for one token of one stream, and how fast it is."""
 
+    weights: Weights
+    weights_read_bytes: int
+    kv_read_bytes: int
+    kernels: int
+    layers: int
+    processor: Processor
+
+    @property
+    def read_bytes(self) -> int:
+        """All bytes read for one token."""
+        return self.weights_read_bytes + self.kv_read_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """All parts of a choice; `together` where the cards work on the same layer at the same time."""
+
+    choice: Choice
     hp: Hparams
     shape: ReadShape
-    rig: Rig
-    choice: Choice
-    workload: Workload
+    cards: tuple[_Part, ...]
+    host: _Part
+    together: bool
     assumptions: Assumptions
-    caches: KvIndex
-    processors: tuple[Processor, ...]
-    host: Processor
 
     @property
-    def depth_tokens(self) -> float:
-        """Mean depth of the tokens generated."""
-        return self.workload.cached_tokens + self.workload.prompt_tokens + self.workload.output_tokens / 2
-
-    @property
-    def parallel_devices(self) -> bool:
-        """Whether the cards work on the same layer at the same time."""
-        return self.choice.settings.split_mode in ("row", "tensor")
+    def syncs(self) -> int:
+        """Meetings of the cards in one step: after attention and after the feed-forward network of every layer."""
+        busy = sum(1 for card in self.cards if card.read_bytes)
+        return 2 * self.hp.n_layer if self.together and busy > 1 else 0
 
 
 def speed_of(choice: Choice, assumptions: Assumptions) -> Speed:
     """Reads and times of `choice`."""
-    work = _work(choice, assumptions)
-    one = [_decode_work(work, device, tokens=1) for device in (*range(len(work.rig.gpus)), CPU)]
+    parts = _parts(choice, assumptions)
     return Speed(
-        device_reads=tuple(device.read_bytes for device in one[:-1]),
-        host_read=one[-1].read_bytes,
-        decode=_decode(work),
-        prefill_s=_prefill_s(work),
+        device_reads=tuple(card.read_bytes for card in parts.cards),
+        host_read=parts.host.read_bytes,
+        decode=_decode(parts),
+        prefill_s=_prefill_s(parts),
     )
 
 
 def decode_of(choice: Choice, assumptions: Assumptions) -> Decode | None:
     """One decode step of `choice`, None where a card that works has no known bandwidth."""
-    return _decode(_work(choice, assumptions))
+    return _decode(_parts(choice, assumptions))
 
 
-def _work(choice: Choice, assumptions: Assumptions) -> _Work:
-    question = choice.question
-    hp, rig = question.hp, question.rig
-    return _Work(
-        hp=hp,
-        shape=read_shape(question.model, hp),
-        rig=rig,
-        choice=choice,
-        workload=question.workload,
-        assumptions=assumptions,
-        caches=kv_index(hp, choice.placement.ctx),
-        processors=tuple(gpu_processor(gpu, assumptions) for gpu in rig.gpus),
-        host=host_processor(rig.host, rig.gpus),
+def _parts(choice: Choice, assumptions: Assumptions) -> _Parts:
+    question, placement = choice.question, choice.placement
+    hp, workload = question.hp, question.workload
+    shape = read_shape(question.model, hp)
+    kernels, caches = shape.kernels_before, kv_index(hp, placement.ctx)
+    depth_tokens = workload.cached_tokens + workload.prompt_tokens + workload.output_tokens / 2
+    processors, host = _processors(question.rig, assumptions)
+    together = placement.split_mode in ("row", "tensor")
+
+    def part(weights: Weights, first: int, end: int, kv_bytes: int, backend: Backend, processor: Processor) -> _Part:
+        kv_read_bytes = 0
+        if kv_bytes and not assumptions.ignore_kv_reads:
+            kv_read_bytes = read_kv_bytes(hp, caches, first, end, backend, kv_bytes=kv_bytes, depth_tokens=depth_tokens)
+        return _Part(
+            weights=weights,
+            weights_read_bytes=read_weights_bytes(weights, shape),
+            kv_read_bytes=kv_read_bytes,
+            kernels=kernels[end] - kernels[first],
+            layers=min(end, hp.n_layer) - min(first, hp.n_layer),
+            processor=processor,
+        )
+
+    cards = tuple(
+        part(card.weights, card.first_slot, card.end_slot, card.kv_bytes, card.backend, processor)
+        for card, processor in zip(placement.devices, processors, strict=True)
+    )
+    on_host = placement.slots.range_of(CPU) if placement.ctx.offload_kqv else (0, hp.n_layer_all)
+    main_memory = part(placement.host.weights, *on_host, placement.host.kv_bytes, "cpu", host)
+    return _Parts(
+        choice=choice, hp=hp, shape=shape, cards=cards, host=main_memory, together=together, assumptions=assumptions
     )
 
 
-def _weights(work: _Work, device: int) -> Weights:
-    placement = work.choice.placement
-    return placement.host.weights if device == CPU else placement.devices[device].weights
+@lru_cache(maxsize=1024)
+def _processors(rig: Rig, assumptions: Assumptions) -> tuple[tuple[Processor, ...], Processor]:
+    return tuple(gpu_processor(gpu, assumptions) for gpu in rig.gpus), host_processor(rig.host, rig.gpus)
 
 
-def _decode_work(work: _Work, device: int, *, tokens: int) -> DecodeWork:
-    """One step of `tokens` streams on a device or the host."""
-    weights_bytes = read_weights_bytes(_weights(work, device), work.shape, tokens=tokens)
-    kernels = work.shape.kernels_before
-    first, end = work.choice.placement.slots.range_of(device)
-    one_token_bytes = read_weights_bytes(_weights(work, device), work.shape)
+def _decode_work(part: _Part, shape: ReadShape, *, tokens: int) -> DecodeWork:
+    """One step of `tokens` streams on a card or the host."""
+    weights_bytes = part.weights_read_bytes
+    if tokens > 1 and part.weights.expert_bytes:
+        weights_bytes = read_weights_bytes(part.weights, shape, tokens=tokens)
     return DecodeWork(
         weights_bytes=weights_bytes,
-        kv_bytes=0 if work.assumptions.ignore_kv_reads else tokens * _kv_bytes(work, device),
-        kernels=kernels[end] - kernels[first],
-        flops=2.0 * tokens * work.shape.elements_per_byte * one_token_bytes,
+        kv_bytes=tokens * part.kv_read_bytes,
+        kernels=part.kernels,
+        flops=2.0 * tokens * shape.elements_per_byte * part.weights_read_bytes,
     )
 
 
-def _kv_bytes(work: _Work, device: int) -> int:
-    """Cache read for one token on a device or the host; without offload of the cache the host reads all of it."""
-    placement = work.choice.placement
-    if work.parallel_devices and device != CPU:
-        return round(_whole_kv(work, 0, work.hp.n_layer_all, "cpu") * _kv_share(work, device))
-    if not placement.ctx.offload_kqv:
-        return _whole_kv(work, 0, work.hp.n_layer_all, "cpu") if device == CPU else 0
-    first, end = placement.slots.range_of(device)
-    backend: Backend = "cpu" if device == CPU else work.rig.gpus[device].backend
-    last = work.hp.n_layer_all
-    return _whole_kv(work, min(first, last), min(end, last), backend)
-
-
-def _whole_kv(work: _Work, first: int, end: int, backend: Backend) -> int:
-    return read_kv_bytes(work.hp, work.caches, first, end, backend, depth_tokens=work.depth_tokens)
-
-
-def _kv_share(work: _Work, device: int) -> float:
-    """Share of the whole cache that lies on a card, where every layer is cut."""
-    whole = work.caches.bytes_between(0, work.hp.n_layer_all, "cpu")
-    return work.choice.placement.devices[device].kv_bytes / whole if whole else 0.0
-
-
-def _decode(work: _Work) -> Decode | None:
-    streams = work.workload.parallel
-    devices = [_decode_work(work, device, tokens=streams) for device in range(len(work.rig.gpus))]
-    if any(
-        device.read_bytes and processor.bandwidth_bytes_per_s is None
-        for device, processor in zip(devices, work.processors, strict=True)
-    ):
+def _decode(parts: _Parts) -> Decode | None:
+    if any(card.read_bytes and card.processor.bandwidth_bytes_per_s is None for card in parts.cards):
         return None
-    busy = sum(1 for device in devices if device.read_bytes)
-    syncs = 2 * work.hp.n_layer if work.parallel_devices and busy > 1 else 0
-    settings = work.choice.settings
+    streams, settings = parts.choice.question.workload.parallel, parts.choice.settings
     as_of = version_rules(settings.version, settings.date).as_of
-    old = as_of is not None and as_of.isoformat() < OLD_BUILDS_BEFORE
+    is_old = as_of is not None and as_of.isoformat() < OLD_BUILDS_BEFORE
     return decode(
-        list(zip(devices, work.processors, strict=True)),
-        (_decode_work(work, CPU, tokens=streams), work.host),
-        is_moe=work.shape.n_expert > 0,
-        parallel_devices=work.parallel_devices,
-        syncs=syncs,
-        overhead_factor=OLD_BUILD_OVERHEAD_FACTOR if old else 1.0,
-        assumptions=work.assumptions,
+        [(_decode_work(card, parts.shape, tokens=streams), card.processor) for card in parts.cards],
+        (_decode_work(parts.host, parts.shape, tokens=streams), parts.host.processor),
+        is_moe=parts.shape.n_expert > 0,
+        together=parts.together,
+        syncs=parts.syncs,
+        overhead_factor=OLD_BUILD_OVERHEAD_FACTOR if is_old else 1.0,
+        assumptions=parts.assumptions,
     )
 
 
-def _prefill_s(work: _Work) -> float | None:
-    ctx, prompt = work.choice.placement.ctx, work.workload.prompt_tokens
-    ubatches = -(-prompt // max(1, ctx.n_ubatch))
-    rows = min(prompt, ctx.n_ubatch) * work.shape.used_fraction
-    busy = [processor for processor, device in zip(work.processors, work.choice.placement.devices, strict=True)
-            if device.weights_bytes]  # fmt: skip
-    sync_s = 0.0
-    if work.parallel_devices and len(busy) > 1:
-        sync_s = 2 * work.hp.n_layer * max(BACKENDS[processor.backend].sync_s for processor in busy)
+def _prefill_s(parts: _Parts) -> float | None:
+    workload, n_ubatch = parts.choice.question.workload, parts.choice.placement.ctx.n_ubatch
+    prompt = workload.prompt_tokens
+    sync_s = max((BACKENDS[card.processor.backend].sync_s for card in parts.cards if card.read_bytes), default=0.0)
     return prefill_s(
-        [(_prefill_work(work, device), processor) for device, processor in enumerate(work.processors)],
-        (_prefill_work(work, CPU), work.host),
-        ubatches=ubatches,
-        rows_per_expert=rows,
-        pipelined=work.choice.placement.pipeline_parallel,
-        parallel_devices=work.parallel_devices,
-        sync_s=sync_s,
+        [(_prefill_work(parts, card), card.processor) for card in parts.cards],
+        (_prefill_work(parts, parts.host), parts.host.processor),
+        ubatches=-(-prompt // n_ubatch),
+        rows_per_expert=min(prompt, n_ubatch) * parts.shape.used_fraction,
+        pipelined=parts.choice.placement.pipeline_parallel,
+        together=parts.together,
+        sync_s=parts.syncs * sync_s,
     )
 
 
-def _prefill_work(work: _Work, device: int) -> PrefillWork:
-    weights, shape, prompt = _weights(work, device), work.shape, work.workload.prompt_tokens
-    resident = weights.weights_bytes - weights.lookup_bytes - weights.expert_bytes
-    used = weights.expert_bytes * shape.used_fraction
-    first, end = work.choice.placement.slots.range_of(device)
-    layers = max(0, min(end, work.hp.n_layer) - min(first, work.hp.n_layer))
-    attention = attention_flops(work.hp, prompt, work.workload.cached_tokens)
+def _prefill_work(parts: _Parts, part: _Part) -> PrefillWork:
+    """A whole prompt on a card or the host; cards that work together share the arithmetic by their weights."""
+    shape, workload = parts.shape, parts.choice.question.workload
+    per_byte = 2.0 * workload.prompt_tokens * shape.elements_per_byte
+    attention = attention_flops(parts.hp, workload.prompt_tokens, workload.cached_tokens)
+    share = part.layers / parts.hp.n_layer if parts.hp.n_layer else 0.0
+    if parts.together and part is not parts.host:
+        share /= max(1, sum(1 for card in parts.cards if card.read_bytes))
     return PrefillWork(
-        flops=2.0 * prompt * shape.elements_per_byte * (resident + used),
-        expert_flops=2.0 * prompt * shape.elements_per_byte * used,
-        attention_flops=attention * layers / work.hp.n_layer if work.hp.n_layer else 0.0,
-        weights_bytes=weights.weights_bytes - weights.lookup_bytes,
+        flops=per_byte * part.weights_read_bytes,
+        expert_flops=per_byte * part.weights.expert_bytes * shape.used_fraction,
+        attention_flops=attention * share,
+        weights_bytes=part.weights.weights_bytes - part.weights.lookup_bytes,
     )
