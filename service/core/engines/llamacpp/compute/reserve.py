@@ -66,7 +66,7 @@ def compute_buffers(question: ComputeQuestion) -> ComputeBuffers:
     largest of the three.
     """
     groups = kv_index(question.hp, question.ctx).groups
-    cells = {group.layout.kind: group.cells for group in groups if group.layout.kind in SYMBOLS}
+    cells: dict[str, int] = {group.layout.kind: group.cells for group in groups if group.layout.kind in SYMBOLS}
     # a context shorter than the indexer's choice changes the graph itself
     symbolic = not question.hp.indexer_top_k or min(cells.values(), default=0) > question.hp.indexer_top_k
     try:
