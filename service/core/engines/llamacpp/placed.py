@@ -11,11 +11,12 @@ from service.core.types import Backend
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostPlacement:
-    """What lies in main memory."""
+    """What lies in main memory; companion_bytes are those of a draft or a projector beside the model."""
 
     weights: Weights
     kv_bytes: int
     compute_bytes: int
+    companion_bytes: int = 0
 
     @property
     def weights_bytes(self) -> int:
@@ -25,7 +26,7 @@ class HostPlacement:
     @property
     def total_bytes(self) -> int:
         """Everything."""
-        return self.weights.weights_bytes + self.kv_bytes + self.compute_bytes
+        return self.weights.weights_bytes + self.kv_bytes + self.compute_bytes + self.companion_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,8 @@ class DevicePlacement:
     name: the card as llama.cpp calls it. used: False for a card the model is not spread over.
     first_slot, end_slot: its slots; in split mode tensor every card has all offloaded ones. layers: the blocks among
     them as [first, end) ranges. kv_bytes includes recurrent state. reduction_bytes: scratch for adding up partial
-    results in split mode tensor, allocated when the first tokens come.
+    results in split mode tensor, allocated when the first tokens come. companion_bytes: of a draft or a projector
+    beside the model.
     """
 
     name: str
@@ -49,6 +51,7 @@ class DevicePlacement:
     kv_bytes: int
     compute_bytes: int
     reduction_bytes: int = 0
+    companion_bytes: int = 0
 
     @property
     def weights_bytes(self) -> int:
@@ -58,7 +61,8 @@ class DevicePlacement:
     @property
     def total_bytes(self) -> int:
         """Everything."""
-        return self.weights.weights_bytes + self.kv_bytes + self.compute_bytes + self.reduction_bytes
+        held_bytes = self.weights.weights_bytes + self.kv_bytes + self.compute_bytes
+        return held_bytes + self.reduction_bytes + self.companion_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

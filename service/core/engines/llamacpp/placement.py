@@ -4,23 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from service.core.architectures.hparams import Hparams, read_hparams
 from service.core.engines.llamacpp.buffer_types import buffer_rules
 from service.core.engines.llamacpp.compute import ComputeBuffers, ComputeQuestion, compute_buffers
-from service.core.engines.llamacpp.context import ContextNumbers, resolve_context
-from service.core.engines.llamacpp.devices import Device, chosen_devices, engine_devices, usable_devices
-from service.core.engines.llamacpp.kv_cache import KvIndex, kv_index
-from service.core.engines.llamacpp.overrides import Override, resolve_overrides
+from service.core.engines.llamacpp.devices import Device
 from service.core.engines.llamacpp.placed import DevicePlacement, HostPlacement, Placement
-from service.core.engines.llamacpp.refusals import (
-    check_device_count,
-    check_overrides,
-    check_split_mode,
-    check_tensor_split,
-)
+from service.core.engines.llamacpp.placement_inputs import MAIN_MODEL, ModelUse, PlacementInputs, placement_inputs
 from service.core.engines.llamacpp.row_split import row_card, split_rows
-from service.core.engines.llamacpp.settings import LlamaCppSettings, SplitMode
-from service.core.engines.llamacpp.slots import CPU, SlotMap, resolve_n_gpu_layers, split_slots
+from service.core.engines.llamacpp.settings import LlamaCppSettings
+from service.core.engines.llamacpp.slots import CPU, SlotMap
 from service.core.engines.llamacpp.tensor_split import (
     TensorSplit,
     reduction_bytes,
@@ -28,14 +19,11 @@ from service.core.engines.llamacpp.tensor_split import (
     split_weights,
     tensor_split,
 )
-from service.core.engines.llamacpp.versions import VersionRules, version_rules
 from service.core.engines.llamacpp.weights import (
     NO_WEIGHTS,
     PlacedWeights,
-    WeightLayout,
     Weights,
     place_weights,
-    weight_layout,
 )
 from service.core.types import Backend, Model, Rig, Workload
 
@@ -45,57 +33,26 @@ SCHED_COPIES: Final = 4
 """Copies of every graph input under pipeline parallelism (GGML_SCHED_MAX_COPIES, ggml/CMakeLists.txt)."""
 
 HOST_BACKEND: Final[Backend] = "cpu"
-DEFAULT_SPLIT_MODE: Final[SplitMode] = "layer"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
-    """What the parts of a placement share; devices are counted as in `used`, llama.cpp's own list.
-
-    backends: of `used`, or only the first where the cards work as one joint device. slots: over those.
-    """
-
-    model: Model
-    hp: Hparams
-    settings: LlamaCppSettings
-    rules: VersionRules
-    split_mode: SplitMode
-    cards: tuple[Device, ...]
-    used: tuple[Device, ...]
-    shares: tuple[float, ...]
-    slots: SlotMap
-    layout: WeightLayout
-    ctx: ContextNumbers
-    index: KvIndex
-
-    @property
-    def joint(self) -> bool:
-        """Whether the cards work as one device."""
-        return self.split_mode == "tensor"
-
-    @property
-    def backends(self) -> tuple[Backend, ...]:
-        """Backend of every used card."""
-        return tuple(device.backend for device in self.used)
-
-    @property
-    def layer_end(self) -> int:
-        """End of the blocks, where the output slot is."""
-        return self.hp.n_layer_all
 
 
 def place(
-    model: Model, rig: Rig, settings: LlamaCppSettings, workload: Workload, *, may_pipeline: bool = True
+    model: Model,
+    rig: Rig,
+    settings: LlamaCppSettings,
+    workload: Workload,
+    *,
+    may_pipeline: bool = True,
+    use: ModelUse = MAIN_MODEL,
 ) -> Placement:
     """Place `model` on `rig` with everything as `settings` and `workload` say; what they leave open is llama.cpp's.
 
     No split mode means by layer, no n_gpu_layers means all, no context means the trained one. `may_pipeline` False is
-    what llama.cpp falls back to where the compute buffers of a pipeline do not fit (llama-context.cpp:676-687). Raises
-    the problems of refusals.py, of the context and of the model. The cost does not depend on the number of layers once
-    the sums of a model are made.
+    what llama.cpp falls back to where the compute buffers of a pipeline do not fit (llama-context.cpp:676-687); `use`
+    says what the model is loaded for. Raises the problems of refusals.py, of the context and of the model. The cost
+    does not depend on the number of layers once the sums of a model are made.
     Source: src/llama-model.cpp:1500-1960, src/llama-context.cpp:91-768 (llama.cpp in llama-cpp-python 0.3.36).
     """
-    plan = _plan(model, rig, settings, workload)
+    plan = placement_inputs(model, rig, settings, workload, use)
     pipelined = may_pipeline and _pipeline_parallel(plan)
     weights, caches, compute = _weights(plan), _caches(plan), _compute(plan, pipelined=pipelined)
     order = tuple(device.position for device in plan.used)
@@ -115,73 +72,7 @@ def place(
     )
 
 
-def _plan(model: Model, rig: Rig, settings: LlamaCppSettings, workload: Workload) -> _Plan:
-    hp = read_hparams(model)
-    rules = version_rules(settings.version, settings.date)
-    split_mode = settings.split_mode or DEFAULT_SPLIT_MODE
-    cards = engine_devices(rig)
-    usable = usable_devices(cards, split_mode)
-    used = chosen_devices(usable, split_mode, settings.main_gpu)
-    check_device_count(len(used), split_mode)
-    check_split_mode(split_mode, used, hp.arch, rules)
-    check_tensor_split(settings, usable)
-    overrides = _overrides(settings, cards, used, split_mode, rules)
-    shares = settings.tensor_split if settings.tensor_split and split_mode != "none" else ()
-    slots = _slots(hp, settings, used, shares, joint=split_mode == "tensor")
-    holding = {run.device for run in slots.runs if run.device != CPU}
-    ctx = resolve_context(
-        hp,
-        settings,
-        hp.n_ctx_train if workload.context_tokens is None else workload.context_tokens,
-        workload.parallel,
-        rules,
-        backends=tuple(used[device].backend for device in holding),
-    )
-    return _Plan(
-        model=model,
-        hp=hp,
-        settings=settings,
-        rules=rules,
-        split_mode=split_mode,
-        cards=cards,
-        used=used,
-        shares=shares,
-        slots=slots,
-        layout=weight_layout(model, hp, overrides, settings.n_cpu_moe or 0),
-        ctx=ctx,
-        index=kv_index(hp, ctx),
-    )
-
-
-def _overrides(
-    settings: LlamaCppSettings,
-    cards: Sequence[Device],
-    used: Sequence[Device],
-    split_mode: SplitMode,
-    rules: VersionRules,
-) -> tuple[Override, ...]:
-    """Overrides with targets counted among the used cards."""
-    by_position = sorted(cards, key=lambda card: card.position)
-    resolved = resolve_overrides(settings.override_tensor, [card.backend for card in by_position])
-    index = {device.position: position for position, device in enumerate(used)}
-    check_overrides(settings, resolved, tuple(index), split_mode, rules)
-    return tuple(replace(override, target=index.get(override.target, CPU)) for override in resolved)
-
-
-def _slots(
-    hp: Hparams, settings: LlamaCppSettings, used: Sequence[Device], shares: Sequence[float], *, joint: bool
-) -> SlotMap:
-    """Slots by shares, or by free memory where there are none; a joint device takes them all."""
-    asked = "all" if settings.n_gpu_layers is None else settings.n_gpu_layers
-    n_gpu_layers = resolve_n_gpu_layers(asked, hp.n_layer_all)
-    if joint:
-        weights: Sequence[float] = (1.0,)
-    else:
-        weights = shares if any(shares) else [float(device.gpu.usable_bytes) for device in used]
-    return split_slots(hp.n_layer_all, n_gpu_layers, weights)
-
-
-def _pipeline_parallel(plan: _Plan) -> bool:
+def _pipeline_parallel(plan: PlacementInputs) -> bool:
     """Whether several batches are under way at once, with copies of every graph input on every device.
 
     Source: src/llama-context.cpp:430-462 (llama.cpp in llama-cpp-python 0.3.36).
@@ -198,7 +89,7 @@ def _pipeline_parallel(plan: _Plan) -> bool:
     )
 
 
-def _weights(plan: _Plan) -> PlacedWeights:
+def _weights(plan: PlacementInputs) -> PlacedWeights:
     if plan.joint:
         return split_weights(_split(plan), plan.layout, plan.slots)
     if plan.split_mode == "row" and plan.used:
@@ -206,7 +97,7 @@ def _weights(plan: _Plan) -> PlacedWeights:
     return place_weights(plan.layout, plan.slots, plan.backends)
 
 
-def _split(plan: _Plan) -> TensorSplit:
+def _split(plan: PlacementInputs) -> TensorSplit:
     return tensor_split(plan.model, plan.hp, plan.backends, plan.shares)
 
 
@@ -218,7 +109,7 @@ class _Caches:
     host: int
 
 
-def _caches(plan: _Plan) -> _Caches:
+def _caches(plan: PlacementInputs) -> _Caches:
     """Caches beside the layers they belong to, or all on the host (-nkvo)."""
     bytes_between, end = plan.index.bytes_between, plan.layer_end
     if not plan.ctx.offload_kqv:
@@ -234,7 +125,7 @@ def _caches(plan: _Plan) -> _Caches:
     return _Caches(devices=tuple(devices), host=on_host)
 
 
-def _compute(plan: _Plan, *, pipelined: bool) -> ComputeBuffers:
+def _compute(plan: PlacementInputs, *, pipelined: bool) -> ComputeBuffers:
     """Scratch memory; a joint device is computed as one and each of its cards gets the whole of it.
 
     Source: ggml/src/ggml-backend-meta.cpp:1693-1716 (llama.cpp in llama-cpp-python 0.3.36).
@@ -254,7 +145,9 @@ def _compute(plan: _Plan, *, pipelined: bool) -> ComputeBuffers:
     return replace(found, device_bytes=found.device_bytes * len(plan.used)) if plan.joint else found
 
 
-def _device(plan: _Plan, index: int, weights: Weights, kv_bytes: int, compute: ComputeBuffers) -> DevicePlacement:
+def _device(
+    plan: PlacementInputs, index: int, weights: Weights, kv_bytes: int, compute: ComputeBuffers
+) -> DevicePlacement:
     card = plan.used[index]
     first, end = plan.slots.range_of(0 if plan.joint else index)
     layers_end = min(end, plan.layer_end)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from service.core.engines.llamacpp import placement as parts
 from service.core.engines.llamacpp.placement import Placement, place
+from service.core.engines.llamacpp.placement_inputs import placement_inputs
 from service.core.engines.llamacpp.settings import LlamaCppSettings, OverrideTensor
 from service.core.engines.llamacpp.slots import CPU
 from service.core.types import Gpu, Workload
@@ -29,7 +30,7 @@ def placed(*cards: Gpu, **settings: Any) -> Placement:
 def figures(row: GoldenRow) -> tuple[object, ...]:
     """Weights, caches and pipeline parallelism of a golden row, as planned."""
     workload = Workload(context_tokens=row.config["ctx"], parallel=row.config.get("n_parallel", 1))
-    plan = parts._plan(row.model, rpc_rig(row.n_devices), row.settings(), workload)
+    plan = placement_inputs(row.model, rpc_rig(row.n_devices), row.settings(), workload)
     weights, caches = parts._weights(plan), parts._caches(plan)
     return (
         [device.weights_bytes for device in weights.devices],
