@@ -73,6 +73,8 @@ def unverified_values(rig: Rig, catalogue: GpuCatalog) -> Iterator[tuple[str, Se
     """Cards of the rig with the values that a plan uses and that were not re-read at their source."""
     for slug in dict.fromkeys(gpu.slug for gpu in rig.gpus):
         record = catalogue.names.records.get(slug)
-        unverified = sorted(record.unverified & PLANNED_WITH) if record else []
+        # the tensor rate stands in for a shader rate that is not known
+        used = PLANNED_WITH - ({"fp16_tensor_dense_flops"} if record and record.fp32_flops else set())
+        unverified = sorted(record.unverified & used) if record else []
         if unverified:
             yield slug, unverified
