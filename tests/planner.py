@@ -16,7 +16,7 @@ def builtin_planner() -> Planner:
 
 
 def ask(model: object, *gpus: object, context_tokens: int | None = None, **parts: Any) -> Plan:
-    """Plan a model on cards; parts are further fields of a PlanRequest, `host` and `workload` those of their objects."""
+    """Plan a model on cards; parts: other fields of the request, and those of `host`, `rig` and `workload`."""
     workload = dict(parts.pop("workload", {}))
     if context_tokens is not None:
         workload["context_tokens"] = context_tokens

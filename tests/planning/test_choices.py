@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.contract.plan import Plan
+from service.contract.plan import DevicePlan, HostPlan, Plan
 from tests.planner import ask
 
 LLAMA_70B = "llama-3.3-70b:Q4_K_M"
@@ -190,7 +190,7 @@ def test_layers_and_bytes_are_conserved(gpus: list[str], context_tokens: int) ->
     plan = ask(QWEN_32B, *gpus, context_tokens=context_tokens)
     held = sum(end - first for device in plan.devices for first, end in device.layers)
     assert held + (65 - plan.engine.n_gpu_layers) == 64 if plan.engine.n_gpu_layers else held == 0
-    places = [*plan.devices, plan.host]
+    places: list[DevicePlan | HostPlan] = [*plan.devices, plan.host]
     assert sum(place.weights_bytes for place in places) >= plan.model.tensor_data_bytes
     for device in plan.devices:
         parts = (device.weights_bytes, device.kv_bytes, device.compute_bytes, device.overhead_bytes)
