@@ -85,7 +85,10 @@ class PlacementInputs:
 def placement_inputs(
     model: Model, rig: Rig, settings: LlamaCppSettings, workload: Workload, use: ModelUse = MAIN_MODEL
 ) -> PlacementInputs:
-    """Everything a placement is made from, checked against what llama.cpp refuses."""
+    """Everything a placement is made from, checked against what llama.cpp refuses.
+
+    Source: src/llama.cpp:158-301, src/llama-model.cpp:1556-1614 (llama.cpp in llama-cpp-python 0.3.36).
+    """
     hp = read_hparams(model)
     rules = version_rules(settings.version, settings.date)
     split_mode = settings.split_mode or DEFAULT_SPLIT_MODE
