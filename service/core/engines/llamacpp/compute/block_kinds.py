@@ -49,11 +49,13 @@ def _layer_facts(hp: Hparams, graph: ArchitectureGraph, il: int) -> tuple[Hashab
 class Representatives:
     """Blocks to build, and the device whose buffer each device's equals.
 
-    stands_for: per device, itself or an earlier device with the same blocks in the same place.
+    layers: indices of the blocks. stands_for: per device, itself or an earlier device with the same blocks in the same
+    place. key: equal for two sets of blocks whose graphs are equal.
     """
 
     layers: tuple[int, ...]
     stands_for: tuple[int, ...]
+    key: Hashable
 
 
 def representatives(
@@ -70,32 +72,63 @@ def representatives(
     Devices between the first and the last that hold the same sequence of blocks are built once. with_types: whether
     tensor types matter, because weights of the host are copied to devices.
     """
-    kinds, elsewhere = block_kinds(model, hp), _moved_by_block(moved)
     layers: list[int] = []
     stands_for = list(range(len(backends)))
     built: dict[Hashable, int] = {}
+    key: list[Hashable] = []
+    elsewhere = _moved_by_block(moved) if moved else {}
     for run in slots.runs:
         end = min(run.end, hp.n_layer)
         typed = with_types and run.device == CPU
-        signatures = [
-            (
-                kinds[il],
-                elsewhere.get(il),
-                _types(model, il) if typed or (with_types and il in elsewhere) else None,
-                il == end - 1,  # the last block of a run hands over to what follows
-            )
-            for il in range(run.first, end)
-        ]
-        kept = kept_blocks(signatures)
-        middle = 0 < run.first < end < hp.n_layer and run.device != CPU and bool(layers)
-        if middle:
-            key = (backends[run.device], tuple(signatures[i] for i in kept))
-            twin = built.setdefault(key, run.device)
+        if elsewhere or typed:
+            kept, kinds = _kept(_signatures(model, hp, run.first, end, elsewhere, typed=typed, with_types=with_types))
+        else:
+            kept, kinds = _kept_plain(model, hp, run.first, end)
+        if 0 < run.first < end < hp.n_layer and run.device != CPU and layers:
+            twin = built.setdefault((backends[run.device], kinds), run.device)
             if twin != run.device:
                 stands_for[run.device] = twin
                 continue
         layers += [run.first + i for i in kept]
-    return Representatives(layers=tuple(layers), stands_for=tuple(stands_for))
+        key.append((run.device, kinds, run.first < end == hp.n_layer, run.end == slots.n_slots))
+    return Representatives(layers=tuple(layers), stands_for=tuple(stands_for), key=tuple(key))
+
+
+_Kept = tuple[tuple[int, ...], tuple[Hashable, ...]]
+
+
+def _kept(signatures: Sequence[Hashable]) -> _Kept:
+    """Positions of the blocks of one run that stand for all, and what they are."""
+    kept = kept_blocks(signatures)
+    return kept, tuple([signatures[i] for i in kept])
+
+
+@lru_cache(maxsize=8192)
+def _kept_plain(model: Model, hp: Hparams, first: int, end: int) -> _Kept:
+    return _kept(_signatures(model, hp, first, end, {}, typed=False, with_types=False))
+
+
+def _signatures(
+    model: Model,
+    hp: Hparams,
+    first: int,
+    end: int,
+    elsewhere: Mapping[int, Hashable],
+    *,
+    typed: bool,
+    with_types: bool,
+) -> list[Hashable]:
+    """What distinguishes blocks of one run; the last block of all differs, because only outputs are wanted of it."""
+    kinds = block_kinds(model, hp)
+    return [
+        (
+            kinds[il],
+            elsewhere.get(il),
+            _types(model, il) if typed or (with_types and il in elsewhere) else None,
+            il == hp.n_layer - 1,
+        )
+        for il in range(first, end)
+    ]
 
 
 def _types(model: Model, il: int) -> tuple[tuple[str, int], ...]:

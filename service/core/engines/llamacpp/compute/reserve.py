@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
 from service.core.architectures.hparams import Hparams, read_hparams
 from service.core.engines.llamacpp.buffer_types import HOST_RULES, buffer_rules
-from service.core.engines.llamacpp.compute.block_kinds import representatives
+from service.core.engines.llamacpp.compute.block_kinds import Representatives, representatives
 from service.core.engines.llamacpp.compute.footprint import SYMBOLS, Footprint, NotAffineError
 from service.core.engines.llamacpp.compute.liveness import trace
 from service.core.engines.llamacpp.compute.node import NOWHERE
@@ -30,12 +30,19 @@ FUSED_OPERATIONS: Final = frozenset(("gdn_ar", "gdn_ch", "lid", "hc"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reserve:
-    """What decides over the graphs: a question whose context length is symbolic, or kept where `symbolic` is off."""
+    """What decides over the graphs: a question whose context length is symbolic, or kept where `symbolic` is off.
+
+    built: the blocks that are looked at; two reserves with equal `built.key` have equal graphs whatever their slots.
+    """
 
     model: Model
     hp: Hparams
     ctx: ContextNumbers
-    slots: SlotMap
+    fully_offloaded: bool
+    output_device: int
+    slots: SlotMap = field(compare=False)
+    built: Representatives = field(compare=False)
+    built_key: Hashable
     backends: tuple[Backend, ...]
     moved: tuple[tuple[str, int], ...]
     pipeline_copies: int
@@ -49,13 +56,11 @@ class _Graph:
     """Footprints of one graph per backend, the host last, for all backends that are built."""
 
     footprints: tuple[Footprint, ...]
-    stands_for: tuple[int, ...]
     n_splits: int
 
     def buffers(self, cells: Mapping[str, int]) -> list[int]:
-        """Bytes per device and, last, of the host."""
-        sizes = [footprint.bytes_for(cells) for footprint in self.footprints]
-        return [*(sizes[device] for device in self.stands_for), sizes[-1]]
+        """Bytes per backend, the host's last."""
+        return [footprint.bytes_for(cells) for footprint in self.footprints]
 
 
 def compute_buffers(question: ComputeQuestion) -> ComputeBuffers:
@@ -69,14 +74,19 @@ def compute_buffers(question: ComputeQuestion) -> ComputeBuffers:
     cells: dict[str, int] = {group.layout.kind: group.cells for group in groups if group.layout.kind in SYMBOLS}
     # a context shorter than the indexer's choice changes the graph itself
     symbolic = not question.hp.indexer_top_k or min(cells.values(), default=0) > question.hp.indexer_top_k
+    reserve = _reserve(question, symbolic=symbolic)
     try:
-        graphs = _graphs(_reserve(question, symbolic=symbolic))
+        graphs = _graphs(reserve)
     except NotAffineError:
         graphs = _graphs(_reserve(question, symbolic=False))
     sizes = graphs[0].buffers(cells)
     for graph in graphs[1:]:
         sizes = list(map(max, sizes, graph.buffers(cells)))
-    return ComputeBuffers(device_bytes=tuple(sizes[:-1]), host_bytes=sizes[-1], n_splits=graphs[0].n_splits)
+    return ComputeBuffers(
+        device_bytes=tuple([sizes[device] for device in reserve.built.stands_for]),
+        host_bytes=sizes[-1],
+        n_splits=graphs[0].n_splits,
+    )
 
 
 def _reserve(question: ComputeQuestion, *, symbolic: bool) -> _Reserve:
@@ -92,13 +102,19 @@ def _reserve(question: ComputeQuestion, *, symbolic: bool) -> _Reserve:
     if offload_to == NOWHERE or (question.slots.fully_offloaded and not question.tensor_location):
         model = shape_twin(model)
         hp = read_hparams(model)
+    slots, moved, with_types = question.slots, question.tensor_location, offload_to != NOWHERE
+    built = representatives(model, hp, slots, question.backends, moved, with_types=with_types)
     return _Reserve(
         model=model,
         hp=hp,
         ctx=ctx,
-        slots=question.slots,
+        fully_offloaded=slots.fully_offloaded,
+        output_device=slots.output_device,
+        slots=slots,
+        built=built,
+        built_key=built.key,
         backends=question.backends,
-        moved=tuple(question.tensor_location.items()),
+        moved=tuple(moved.items()),
         pipeline_copies=question.pipeline_copies,
         offload_to=offload_to,
         fit_view=question.fit_view,
@@ -123,7 +139,7 @@ def _generation_counts(reserve: _Reserve) -> bool:
     host weights stay on the host for few rows.
     """
     ctx = reserve.ctx
-    same_places = reserve.slots.fully_offloaded and (reserve.offload_to == NOWHERE or not reserve.moved)
+    same_places = reserve.fully_offloaded and (reserve.offload_to == NOWHERE or not reserve.moved)
     return not same_places or any(reserve.hp.is_recr) or ctx.n_tokens < OFFLOAD_MIN_BATCH * ctx.n_seq_max
 
 
@@ -132,7 +148,6 @@ def _graph(reserve: _Reserve, n_tokens: int, n_outputs: int) -> _Graph:
     model, hp, slots = reserve.model, reserve.hp, reserve.slots
     host = len(reserve.backends)
     moved = dict(reserve.moved)
-    built = representatives(model, hp, slots, reserve.backends, moved, with_types=reserve.offload_to != NOWHERE)
     g = GraphContext(
         table=weight_table(model),
         hp=hp,
@@ -147,7 +162,7 @@ def _graph(reserve: _Reserve, n_tokens: int, n_outputs: int) -> _Graph:
         n_tokens=n_tokens,
         n_seqs=reserve.ctx.n_seq_max,
         n_outputs=n_outputs,
-        layers=built.layers,
+        layers=reserve.built.layers,
         backends=_block_backends(slots, host),
         output_backend=host if slots.output_device == CPU else slots.output_device,
         host=host,
@@ -163,7 +178,6 @@ def _graph(reserve: _Reserve, n_tokens: int, n_outputs: int) -> _Graph:
     rules = [*map(buffer_rules, reserve.backends), HOST_RULES]
     return _Graph(
         footprints=tuple(Footprint(rules[i], lives.events[i], lives.sizes) for i in range(host + 1)),
-        stands_for=built.stands_for,
         n_splits=plan.n_splits,
     )
 
