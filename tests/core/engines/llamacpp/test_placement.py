@@ -155,3 +155,16 @@ def test_like_cards_may_change_places(order: list[int]) -> None:
     """Permuting identical cards changes nothing."""
     cards = [gpu(slug="same"), gpu(slug="same"), gpu(slug="same")]
     assert placed(*(cards[index] for index in order)) == placed(*cards)
+
+
+@pytest.mark.parametrize("row", [row for row in golden_rows("tensor") if "error" not in row.observed], ids=str)
+def test_a_joint_device_is_placed_as_llamacpp_places_it(row: GoldenRow) -> None:
+    """Golden rows of split mode tensor: weights, caches and scratch of the largest card, and the host's, to the byte."""
+    workload = Workload(context_tokens=row.config["ctx"])
+    placement = place(row.model, rpc_rig(row.n_devices), replace(row.settings(), split_mode="tensor"), workload)
+    largest, host = row.observed["largest_device"], row.observed["host"]
+    assert max(device.weights_bytes for device in placement.devices) == largest["model_bytes"]
+    assert max(device.kv_bytes for device in placement.devices) == largest["context_bytes"]
+    assert max(device.compute_bytes for device in placement.devices) == largest["compute_bytes"]
+    assert placement.host.weights_bytes == host["model_bytes"]
+    assert placement.host.compute_bytes == host["compute_bytes"]
