@@ -82,6 +82,13 @@ def test_the_readme_starts_with_the_two_commands() -> None:
     assert all(os.access(ROOT / script, os.X_OK) for script in scripts)
 
 
+def test_the_readme_shows_what_the_service_answers() -> None:
+    """There are examples to run: of the command line and of HTTP."""
+    shown = [command for command, output in commands(setting_up=False) if output]
+    assert any(command.startswith("rigfit plan") for command in shown)
+    assert any(SERVED_AT in command for command in shown)
+
+
 def test_links_of_the_readme_lead_somewhere() -> None:
     """Every file that the README links to is in the repository."""
     links = re.findall(r"\]\((?!https?:|#)([^)#]+)", readme())
