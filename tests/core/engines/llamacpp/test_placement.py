@@ -159,7 +159,7 @@ def test_like_cards_may_change_places(order: list[int]) -> None:
 
 @pytest.mark.parametrize("row", [row for row in golden_rows("tensor") if "error" not in row.observed], ids=str)
 def test_a_joint_device_is_placed_as_llamacpp_places_it(row: GoldenRow) -> None:
-    """Golden rows of split mode tensor: weights, caches and scratch of the largest card, and the host's, to the byte."""
+    """Golden rows of split mode tensor: weights, caches and scratch of the largest card and the host, exactly."""
     workload = Workload(context_tokens=row.config["ctx"])
     placement = place(row.model, rpc_rig(row.n_devices), replace(row.settings(), split_mode="tensor"), workload)
     largest, host = row.observed["largest_device"], row.observed["host"]
