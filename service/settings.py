@@ -43,19 +43,13 @@ class Settings(BaseSettings):
     """Lines for people or one JSON object a line for collectors."""
 
     max_request_bytes: PositiveInt = 1 * MIB
-    """Largest request body of a plan; a longer one is refused as `too-large`."""
-
-    max_upload_bytes: PositiveInt = 512 * MIB
-    """Largest GGUF upload; only its header is kept."""
+    """Largest request body; a longer one is refused as `too-large`."""
 
     max_database_connections: PositiveInt = 10
     """Connections to PostgreSQL that one process keeps open; SQLite ignores it."""
 
     catalogue_refresh_s: PositiveFloat = 2.0
     """How long a process may answer from its copy of the catalogue before it asks the database for a newer revision."""
-
-    parsed_models: PositiveInt = 64
-    """Parsed model headers kept in memory, least recently used dropped first."""
 
 
 @cache

@@ -4,6 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from service.settings import Settings
+from tests.structure.repository import ROOT, python_files
 
 
 @pytest.mark.parametrize("name", Settings.model_fields)
@@ -12,6 +13,12 @@ def test_setting_is_documented(name: str) -> None:
     description = Settings.model_fields[name].description
     assert description is not None
     assert description.endswith(".")
+
+
+@pytest.mark.parametrize("name", Settings.model_fields)
+def test_setting_has_an_effect(name: str) -> None:
+    """Some part of the service reads it."""
+    assert any(f".{name}" in (ROOT / path).read_text("utf-8") for path in python_files("service"))
 
 
 def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
