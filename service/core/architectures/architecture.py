@@ -52,11 +52,13 @@ class IndexerRule:
     those that `attention.indexer.types` marks.
     types: the value of that key where it is missing ("unread": it is never read).
     optional: an indexer exists only where the file states `attention.indexer.top_k` > 0.
+    pools_keys: `attention.indexer.kpool` keys are pooled, and gate and pooled value cached beside each key.
     """
 
     layers: IndexedLayers
     types: IndexerTypes = "unread"
     optional: bool = False
+    pools_keys: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +78,7 @@ class Architecture:
     encoder: has an encoder graph, so logits rows are always n_batch.
     causal: attention when the file does not say.
     router_layer: one more single-head layer after the blocks.
-    mtp_attention_only: its MTP context is a plain K and V cache.
+    draft_layers_alone: an MTP context caches the draft layers only, without recurrent state.
     nextn_needs_tensors: draft layers count only where the file holds them.
     loops: `num_loops` runs the blocks several times, with a cache for each run.
     v_is_latent: the value head is the compressed latent, whatever value_length says.
@@ -116,7 +118,7 @@ class Architecture:
     causal: bool = True
     multi_axis_rope: MultiAxisRope = "never"
     router_layer: bool = False
-    mtp_attention_only: bool = False
+    draft_layers_alone: bool = False
     nextn_needs_tensors: bool = False
     loops: bool = False
     v_is_latent: bool = False

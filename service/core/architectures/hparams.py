@@ -250,7 +250,7 @@ def read_hparams(model: Model) -> Hparams:
         **layers,
         **heads,
         **head_sizes,
-        **read_windows(meta, arch.window, layers, is_recr, hyper_connected=hyper_connected),
+        **read_windows(meta, arch, layers, is_recr, hyper_connected=hyper_connected),
         **sizes,
         **read_layer_switches(meta, layers),
     )

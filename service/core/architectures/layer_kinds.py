@@ -30,14 +30,14 @@ def periodic(n_layers: int, n_trunk: int, period: int, *, dense_first: bool = Fa
 
 
 def read_windows(
-    meta: Metadata, rule: SlidingWindow | None, layers: Layers, is_recr: LayerFlags, *, hyper_connected: bool
+    meta: Metadata, arch: Architecture, layers: Layers, is_recr: LayerFlags, *, hyper_connected: bool
 ) -> Windows:
     """The window in tokens and the layers it holds for; none where the rule's condition fails.
 
     Source: load_arch_hparams in src/models/*.cpp; load_swa_pattern, src/llama-model.cpp:3434-3441
     (llama.cpp in llama-cpp-python 0.3.36).
     """
-    n_layers = layers["n_layer_all"]
+    rule, n_layers = arch.window, layers["n_layer_all"]
     dense = Windows(swa_type="none", n_swa=0, is_swa=(False,) * n_layers)
     if rule is None or not _applies(meta, rule, layers):
         return dense
@@ -48,7 +48,7 @@ def read_windows(
         is_swa = tuple(il < n_layers - layers["n_layer_nextn"] and not recr for il, recr in enumerate(is_recr))
     else:
         is_swa = _window_pattern(meta, rule, layers)
-    if not any(is_swa):
+    if arch.memory == "attention" and not any(is_swa):
         raise unreadable(meta.key("attention.sliding_window_pattern"), "marks no layer although there is a window")
     return Windows(swa_type=rule.kind, n_swa=n_swa, is_swa=is_swa)
 

@@ -19,7 +19,7 @@ RECURRENT = (
         state_rollback=True,
         multi_axis_rope="with_sections",
         n_ff_shexp_from_experts=True,
-        mtp_attention_only=True,
+        draft_layers_alone=True,
     ),
     Architecture(
         name="falcon-h1",
@@ -31,12 +31,13 @@ RECURRENT = (
         name="glm5-next",
         memory="hybrid_indexed",
         state=StateRule(family="kda", layers="no_kv_heads"),
-        indexer=IndexerRule(layers="types", types="all"),
+        indexer=IndexerRule(layers="types", types="all", pools_keys=True),
         mla="required",
         v_is_latent=True,
         ties_embeddings="never",
         tensor_split=False,
         state_rollback=True,
+        draft_layers_alone=True,
     ),
     Architecture(
         name="granitehybrid",
@@ -105,7 +106,7 @@ RECURRENT = (
         state=StateRule(family="mamba2", layers="no_kv_heads_no_ff"),
         tensor_split=False,
         state_rollback=True,
-        mtp_attention_only=True,
+        draft_layers_alone=True,
     ),
     Architecture(
         name="plamo2",
@@ -120,7 +121,7 @@ RECURRENT = (
         state=StateRule(family="delta_net", layers="interval", default_interval=4),
         state_rollback=True,
         multi_axis_rope="always",
-        mtp_attention_only=True,
+        draft_layers_alone=True,
     ),
     Architecture(
         name="qwen35moe",
@@ -128,13 +129,13 @@ RECURRENT = (
         state=StateRule(family="delta_net", layers="interval", default_interval=4),
         state_rollback=True,
         multi_axis_rope="always",
-        mtp_attention_only=True,
+        draft_layers_alone=True,
     ),
     Architecture(
         name="qwen3next",
         memory="hybrid",
         state=StateRule(family="delta_net", layers="interval", default_interval=4),
-        mtp_attention_only=True,
+        draft_layers_alone=True,
     ),
     Architecture(
         name="qwen4exp",

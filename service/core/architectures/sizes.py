@@ -159,7 +159,7 @@ def read_indexer(meta: Metadata, arch: Architecture) -> Indexer:
         indexer_n_head=meta.count("attention.indexer.head_count", default),
         indexer_head_size=meta.count("attention.indexer.key_length", default),
         indexer_top_k=meta.count("attention.indexer.top_k", default),
-        indexer_kpool=meta.count("attention.indexer.kpool", 0),
+        indexer_kpool=meta.count("attention.indexer.kpool") if arch.indexer.pools_keys else 0,
         indexer_block_size=meta.count("attention.indexer.block_size", 0),
     )
 

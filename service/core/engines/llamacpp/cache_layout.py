@@ -90,7 +90,7 @@ def indexer_rows(hp: Hparams, *, v_padded: bool) -> RowShape:
     (llama.cpp in llama-cpp-python 0.3.36).
     """
     layers = range(hp.n_layer_all)
-    wide = hp.indexer_head_size * (3 if hp.arch.memory == "hybrid_indexed" and hp.indexer_kpool > 0 else 1)
+    wide = hp.indexer_head_size * (3 if hp.indexer_kpool > 0 else 1)
     k = tuple(hp.n_embd_head_k_swa if hp.is_swa[il] else wide for il in layers)
     if hp.is_mla or hp.arch.memory == "hybrid_indexed":
         v = (0,) * hp.n_layer_all

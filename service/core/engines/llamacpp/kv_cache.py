@@ -110,10 +110,10 @@ def cache_layouts(hp: Hparams, *, mtp: bool, v_padded: bool) -> tuple[CacheLayou
         return ()
     if memory == "recurrent":
         return state_layouts(hp, recurring(hp))
-    if memory == "hybrid" and not (mtp and hp.arch.mtp_attention_only):
+    if memory == "hybrid" and not (mtp and hp.arch.draft_layers_alone):
         return (*windowed_layouts(hp, rows, attending(hp)), *state_layouts(hp, recurring(hp)))
     if memory == "hybrid_indexed":
-        return _hybrid_indexed(hp, v_padded=v_padded, draft_only=draft_only)
+        return _hybrid_indexed(hp, v_padded=v_padded, draft_only=mtp and hp.arch.draft_layers_alone)
     if memory in ("indexed", "indexed_windowed", "block_indexed") and not draft_only:
         return _indexed(hp, v_padded=v_padded)
     if memory == "compressed" and not mtp:
