@@ -67,7 +67,7 @@ def _uniform(sizes: Sequence[int]) -> int:
     return sizes[0] if sizes and min(sizes) == max(sizes) else 0
 
 
-def _rotation_width(head_size: int) -> int:
+def rotation_width(head_size: int) -> int:
     """The largest power of two, 64 or more, that divides a key head (build_input_k_rot)."""
     width = 64
     while head_size % (2 * width) == 0:
@@ -93,7 +93,7 @@ def attention_input(g: GraphContext, kind: str = "base") -> AttentionInput:
         k_head = _uniform([hp.n_embd_head_k(il) for il in layers])
         v_head = 0 if hp.is_mla else _uniform([hp.n_embd_head_v(il) for il in layers])
         if k_head and ctx.type_k.block_elements > 1 and hp.n_embd_head_k() % 64 == 0:
-            width = _rotation_width(k_head)
+            width = rotation_width(k_head)
             k_rot = g.input(f"k_rot_{kind}", F32, width, width)
         if v_head and ctx.type_v.block_elements > 1 and hp.n_embd_head_v() % 64 == 0:
             v_rot = g.input(f"v_rot_{kind}", F32, 64, 64)
