@@ -11,7 +11,7 @@ from service.planning.planner import Planner
 from service.settings import Settings
 from service.shells.rest import gpus, health, models, plan, plans, problems
 from service.shells.rest.body_limit import BodyLimit
-from service.shells.rest.openapi import DESCRIPTION, describe
+from service.shells.rest.openapi import DESCRIPTION, describe, operation_id
 from service.store.database import open_database
 
 log = structlog.get_logger(__name__)
@@ -34,10 +34,12 @@ def create_app(settings: Settings) -> FastAPI:
     app = FastAPI(
         title="Rigfit", version="0.1.0", summary="Will this model fit on these GPUs, and how fast will it run?",
         description=DESCRIPTION, lifespan=lifespan, redoc_url=None,
+        generate_unique_id_function=operation_id,
     )  # fmt: skip
     app.add_middleware(BodyLimit, max_bytes=settings.max_request_bytes)
-    problems.install_problem_handlers(app)
-    for shell in (plan, plans, gpus, models, health, problems):
-        app.include_router(shell.router)
+    routers = [shell.router for shell in (plan, plans, gpus, models, health, problems)]
+    problems.install_problem_handlers(app, routers)
+    for router in routers:
+        app.include_router(router)
     describe(app)
     return app

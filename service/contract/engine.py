@@ -5,13 +5,13 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, Discriminator, Field, JsonValue, Tag
 
-from service.contract.quantities import REQUEST, Flag, Rate, Text, Tokens
+from service.contract.quantities import REQUEST, Flag, Rate, Text, Tokens, Whole
 
 DEFAULT_ENGINE = "llama.cpp"
 
 CacheType: TypeAlias = Literal["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"]
 Share: TypeAlias = Annotated[float, Field(strict=True, ge=0, le=1e18)]
-Layers: TypeAlias = Annotated[int, Field(strict=True, ge=-2, le=1_000_000)]
+Layers: TypeAlias = Annotated[Whole, Field(ge=-2, le=1_000_000)]
 Date: TypeAlias = Annotated[
     str, Field(strict=True, pattern=r"^(19|20)\d\d(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?$")
 ]
@@ -35,7 +35,7 @@ class LlamaCppEngine(BaseModel):
     split_mode: Literal["none", "layer", "row", "tensor"] | None = Field(
         None, description="How the model is divided over the cards (-sm)."
     )
-    main_gpu: Annotated[int, Field(strict=True, ge=-1, le=1000)] = Field(
+    main_gpu: Annotated[Whole, Field(ge=-1, le=1000)] = Field(
         0, description="The card of split mode none (-mg); -1 means the host."
     )
     tensor_split: Annotated[list[Share], Field(min_length=1, max_length=16)] | None = Field(
@@ -56,7 +56,7 @@ class LlamaCppEngine(BaseModel):
         None, description="One cache shared by all streams (-kvu); null: the tool's default for `parallel` streams."
     )
     swa_full: Flag = Field(False, description="Keep the full context on sliding-window layers (--swa-full).")
-    n_cpu_moe: Annotated[int, Field(strict=True, ge=0, le=1_000_000)] | None = Field(
+    n_cpu_moe: Annotated[Whole, Field(ge=0, le=1_000_000)] | None = Field(
         None, description="Blocks whose routed experts stay on the host (--n-cpu-moe); beyond the block count: all."
     )
     override_tensor: Annotated[list[Text], Field(max_length=4096)] = Field(
@@ -94,15 +94,12 @@ class VllmEngine(BaseModel):
 
 
 def _engine_name(value: object) -> str | None:
-    if isinstance(value, Mapping):
-        name = value.get("name", DEFAULT_ENGINE)
-        return name if isinstance(name, str) else None
-    name = getattr(value, "name", None)
-    return name if isinstance(name, str) else None
+    name = value.get("name", DEFAULT_ENGINE) if isinstance(value, Mapping) else getattr(value, "name", None)
+    return f"<{name}>" if isinstance(name, str) else None
 
 
 EngineRequest: TypeAlias = Annotated[
-    Annotated[LlamaCppEngine, Tag("llama.cpp")] | Annotated[VllmEngine, Tag("vllm")],
+    Annotated[LlamaCppEngine, Tag("<llama.cpp>")] | Annotated[VllmEngine, Tag("<vllm>")],
     Discriminator(_engine_name),
 ]
 ENGINE_NAMES = ("llama.cpp", "vllm")

@@ -2,7 +2,7 @@
 
 from typing import Annotated, TypeAlias
 
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 # Refuses what the contract does not name, so that a misspelt field is never silently ignored.
 REQUEST = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=())
@@ -13,9 +13,16 @@ LARGEST_TOKENS = 2**31 - 1
 # one exbibyte: beyond any machine, within a JSON number that every program reads
 LARGEST_BYTES = 2**60
 
-Tokens: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=LARGEST_TOKENS)]
-TokensFromZero: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=LARGEST_TOKENS)]
-Bytes: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=LARGEST_BYTES)]
+
+def _whole(value: object) -> object:
+    """4096.0 is the integer 4096 in JSON; true and "4096" are none."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole: TypeAlias = Annotated[int, Field(strict=True), BeforeValidator(_whole)]
+Tokens: TypeAlias = Annotated[Whole, Field(ge=1, le=LARGEST_TOKENS)]
+TokensFromZero: TypeAlias = Annotated[Whole, Field(ge=0, le=LARGEST_TOKENS)]
+Bytes: TypeAlias = Annotated[Whole, Field(ge=0, le=LARGEST_BYTES)]
 Rate: TypeAlias = Annotated[float, Field(strict=True, gt=0, le=1e24)]
 Flag: TypeAlias = Annotated[bool, Field(strict=True)]
 Text: TypeAlias = Annotated[str, Field(strict=True, min_length=1, max_length=400)]

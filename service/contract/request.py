@@ -5,7 +5,7 @@ from typing import Annotated, TypeAlias
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
 
 from service.contract.engine import EngineRequest, LlamaCppEngine
-from service.contract.quantities import REQUEST, Flag, Text, Tokens, TokensFromZero
+from service.contract.quantities import REQUEST, Flag, Text, Tokens, TokensFromZero, Whole
 from service.contract.rig import RigRequest
 
 EXAMPLE_REQUEST: dict[str, JsonValue] = {
@@ -33,14 +33,14 @@ class ModelPath(BaseModel):
 
 def _model_kind(value: object) -> str:
     if isinstance(value, str):
-        return "name"
+        return "<name>"
     if isinstance(value, ModelPath) or (isinstance(value, dict) and "path" in value):
-        return "path"
-    return "url"
+        return "<path>"
+    return "<url>"
 
 
 ModelReference: TypeAlias = Annotated[
-    Annotated[Text, Tag("name")] | Annotated[ModelUrl, Tag("url")] | Annotated[ModelPath, Tag("path")],
+    Annotated[Text, Tag("<name>")] | Annotated[ModelUrl, Tag("<url>")] | Annotated[ModelPath, Tag("<path>")],
     Discriminator(_model_kind),
 ]
 
@@ -53,7 +53,7 @@ class WorkloadRequest(BaseModel):
     context_tokens: Tokens | None = Field(
         None, description="Context size (-c), all streams together; null: the largest that fits.", examples=[16384]
     )
-    parallel: Annotated[int, Field(strict=True, ge=1, le=256)] = Field(1, description="Streams at once (-np).")
+    parallel: Annotated[Whole, Field(ge=1, le=256)] = Field(1, description="Streams at once (-np).")
     prompt_tokens: Tokens = Field(1024, description="Tokens of the prompt to process.")
     cached_tokens: TokensFromZero = Field(0, description="Tokens already in the cache before the prompt.")
     output_tokens: Tokens = Field(256, description="Tokens to generate; decode speed is the mean over them.")

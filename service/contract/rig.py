@@ -4,15 +4,16 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, Discriminator, Field, Tag
 
-from service.contract.quantities import REQUEST, Bytes, Flag, Rate, Text
+from service.contract.quantities import REQUEST, Bytes, Flag, Rate, Text, Whole
 
 BackendName: TypeAlias = Literal["cuda", "rocm", "vulkan", "metal", "sycl", "rpc", "cpu"]
-PcieGeneration: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=7)]
-PcieLanes: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=32)]
+PcieGeneration: TypeAlias = Annotated[Whole, Field(ge=1, le=7)]
+PcieLanes: TypeAlias = Annotated[Whole, Field(ge=1, le=32)]
 
 
 def _kind(value: object) -> str:
-    return "name" if isinstance(value, str) else "object"
+    # in brackets, so that no field of a request is called like a member of a union
+    return "<name>" if isinstance(value, str) else "<object>"
 
 
 class InlineGpu(BaseModel):
@@ -40,7 +41,7 @@ class InlineGpu(BaseModel):
 
 
 CardReference: TypeAlias = Annotated[
-    Annotated[Text, Tag("name")] | Annotated[InlineGpu, Tag("object")],
+    Annotated[Text, Tag("<name>")] | Annotated[InlineGpu, Tag("<object>")],
     Discriminator(_kind),
 ]
 
@@ -53,7 +54,7 @@ class GpuRequest(BaseModel):
     gpu: CardReference = Field(
         description="Catalogue slug or alias, or a card described by its figures.", examples=["rtx-5090"]
     )
-    count: Annotated[int, Field(strict=True, ge=1, le=1000)] = Field(1, description="How many of this card.")
+    count: Annotated[Whole, Field(ge=1, le=1000)] = Field(1, description="How many of this card.")
     free_bytes: Bytes | None = Field(
         None,
         description="Memory a program can get now, in bytes (nvidia-smi's free minus the CUDA context); "
@@ -69,7 +70,7 @@ class GpuRequest(BaseModel):
 
 
 RigGpu: TypeAlias = Annotated[
-    Annotated[Text, Tag("name")] | Annotated[GpuRequest, Tag("object")],
+    Annotated[Text, Tag("<name>")] | Annotated[GpuRequest, Tag("<object>")],
     Discriminator(_kind),
 ]
 
@@ -117,13 +118,13 @@ class RigRequest(BaseModel):
         "An empty list plans on the host alone. At most 16 devices in all, the engine's own limit.",
         examples=[["rtx-3090", "2x rtx-4090"]],
     )
-    nvlink: Flag | list[list[Annotated[int, Field(strict=True, ge=0, le=15)]]] | None = Field(
+    nvlink: Flag | list[list[Annotated[Whole, Field(ge=0, le=15)]]] | None = Field(
         None, description="null: what the cards allow; false: none; or groups of card indices joined by NVLink."
     )
     p2p: Flag | None = Field(None, description="Peer-to-peer access; null: as the stock driver allows.")
     host: HostRequest = Field(default_factory=HostRequest)
     psu: PsuRequest = Field(default_factory=PsuRequest)
     circuit: CircuitRequest = Field(default_factory=CircuitRequest)
-    slots: Annotated[int, Field(strict=True, ge=1, le=64)] | None = Field(
+    slots: Annotated[Whole, Field(ge=1, le=64)] | None = Field(
         None, description="Expansion slots that the case has for cards."
     )

@@ -14,14 +14,21 @@ router = APIRouter(tags=["catalogue"])
 Search = Annotated[str, Query(max_length=200, description="Words that must all occur.", examples=["rtx 30"])]
 
 
-@router.get("/gpus", responses=responses("invalid-request"))
+@router.get(
+    "/gpus", summary="List cards", response_description="Cards by slug.", responses=responses("invalid-request")
+)
 def get_gpus(planner: PlannerState, search: Search = "") -> list[GpuSummary]:
     """List the cards, by slug."""
     catalogue = planner.catalogues.gpus
     return [GpuSummary.model_validate(gpu_summary(record)) for record in search_gpus(catalogue, search)]
 
 
-@router.get("/gpus/{slug}", responses=responses("unknown-gpu"))
+@router.get(
+    "/gpus/{slug}",
+    summary="One card",
+    response_description="All that is known of it.",
+    responses=responses("unknown-gpu"),
+)
 def get_gpu(slug: str, planner: PlannerState) -> GpuDocument:
     """Show one card, by slug or by any name it is known by, with the source of every value."""
     named = planner.catalogues.gpus.names.resolve(slug)

@@ -16,13 +16,15 @@ class Health(BaseModel):
     status: str = Field("ok", examples=["ok"])
 
 
-@router.get("/healthz")
+@router.get("/healthz", summary="Alive", response_description="The process lives.")
 async def get_health() -> Health:
     """Answer while the process lives."""
     return Health()
 
 
-@router.get("/readyz", responses=responses("not-ready"))
+@router.get(
+    "/readyz", summary="Ready", response_description="Questions can be answered.", responses=responses("not-ready")
+)
 def get_readiness(planner: PlannerState, database: DatabaseState) -> Health:
     """Answer while database and catalogues can be used."""
     reason = why_not_ready(planner, database)

@@ -10,7 +10,9 @@ from service.shells.rest.state import PlannerState
 router = APIRouter(tags=["catalogue"])
 
 
-@router.get("/models", responses=responses("invalid-request"))
+@router.get(
+    "/models", summary="List models", response_description="Models by name.", responses=responses("invalid-request")
+)
 def get_models(planner: PlannerState, search: Search = "") -> list[ModelListing]:
     """List the models, by name, with their quantisations."""
     return [
@@ -31,7 +33,9 @@ def get_models(planner: PlannerState, search: Search = "") -> list[ModelListing]
     ]
 
 
-@router.get("/models/{reference}", responses=responses("unknown-model"))
+@router.get(
+    "/models/{reference}", summary="One model", response_description="Its sizes.", responses=responses("unknown-model")
+)
 def get_model(reference: str, planner: PlannerState) -> ModelDocument:
     """Show one model at one quantisation, by `name:quant`, by a bare name or by its id."""
     resolved = planner.catalogues.models.resolve(reference)

@@ -4,6 +4,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 
 from service.contract.problem import Problem
 
@@ -13,6 +14,11 @@ DESCRIPTION = (
     "`application/problem+json` (RFC 9457); a model that does not fit is an answer, not a refusal."
 )
 _FRAMEWORK_SCHEMAS = ("HTTPValidationError", "ValidationError")
+
+
+def operation_id(route: APIRoute) -> str:
+    """Name of an operation for generated clients: that of its function."""
+    return route.name
 
 
 def describe(app: FastAPI) -> None:

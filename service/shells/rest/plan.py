@@ -40,7 +40,14 @@ def json_response(plan: Plan) -> Response:
     return Response(plan.model_dump_json(), media_type="application/json")
 
 
-@router.post("/plan", response_model=Plan, responses=responses(*BODY_PROBLEMS), dependencies=[Depends(require_json)])
+@router.post(
+    "/plan",
+    summary="Plan a model on a rig",
+    response_description="The plan, whether it fits or not.",
+    response_model=Plan,
+    responses=responses(*BODY_PROBLEMS),
+    dependencies=[Depends(require_json)],
+)
 def post_plan(request: PlanRequest, planner: PlannerState) -> Response:
     """Answer one question: where every byte goes, whether it fits, how fast it will run. Nothing is stored."""
     return json_response(planner.plan(request))
@@ -48,6 +55,8 @@ def post_plan(request: PlanRequest, planner: PlannerState) -> Response:
 
 @router.get(
     "/plan",
+    summary="Plan a model on a rig, from query parameters",
+    response_description="The plan, whether it fits or not.",
     response_model=Plan,
     responses=responses(*PLAN_PROBLEMS) | {200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
 )
@@ -61,6 +70,8 @@ def get_plan(query: Annotated[PlanQuery, Query()], planner: PlannerState) -> Res
 
 @router.post(
     "/plan/batch",
+    summary="Plan many questions at once",
+    response_description="One plan or problem for each request, in their order.",
     response_model=list[BatchLine],
     response_model_exclude_unset=True,
     responses=responses("invalid-request", "too-large", "unsupported-media"),

@@ -16,6 +16,8 @@ router = APIRouter(tags=["plans"])
 
 @router.post(
     "/plans",
+    summary="Plan and keep the answer",
+    response_description="The plan, kept at the address in Location.",
     status_code=201,
     response_model=Plan,
     responses=responses(*BODY_PROBLEMS)
@@ -33,7 +35,13 @@ def post_plans(request: PlanRequest, planner: PlannerState, database: DatabaseSt
     )
 
 
-@router.get("/plans/{plan_id}", response_model=Plan, responses=responses("not-found"))
+@router.get(
+    "/plans/{plan_id}",
+    summary="A kept plan",
+    response_description="The plan as it was answered.",
+    response_model=Plan,
+    responses=responses("not-found"),
+)
 def get_saved_plan(plan_id: str, database: DatabaseState) -> Response:
     """Give a kept plan as it was answered."""
     kept = find_plan(database, plan_id)

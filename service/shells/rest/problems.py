@@ -62,7 +62,7 @@ def problem_response(answer: Problem, headers: dict[str, str] | None = None) -> 
 
 def responses(*slugs: str) -> dict[int | str, dict[str, Any]]:
     """OpenAPI responses for these kinds of problem, one entry per status."""
-    by_status: dict[int | str, list[str]] = {}
+    by_status: dict[int, list[str]] = {}
     for slug in slugs:
         by_status.setdefault(PROBLEM_KINDS[slug].status, []).append(slug)
     return {
@@ -75,7 +75,7 @@ def responses(*slugs: str) -> dict[int | str, dict[str, Any]]:
                 }
             },
         }
-        for status, found in by_status.items()
+        for status, found in sorted(by_status.items())
     }
 
 
@@ -84,7 +84,12 @@ def _example(slug: str) -> dict[str, Any]:
     return problem(slug, kind.description).model_dump(exclude_defaults=True)
 
 
-@router.get("/problems/{slug}", responses=responses("not-found"))
+@router.get(
+    "/problems/{slug}",
+    summary="A kind of problem",
+    response_description="Its meaning.",
+    responses=responses("not-found"),
+)
 def get_problem_kind(slug: str) -> ProblemKindPage:
     """Say what a kind of problem means; its address is the `type` of every such problem."""
     kind = PROBLEM_KINDS.get(slug)
@@ -93,8 +98,8 @@ def get_problem_kind(slug: str) -> ProblemKindPage:
     return ProblemKindPage(type=f"/problems/{slug}", title=kind.title, status=kind.status, description=kind.description)
 
 
-def install_problem_handlers(app: FastAPI) -> None:
-    """Render everything that can go wrong as a problem."""
+def install_problem_handlers(app: FastAPI, routers: Sequence[APIRouter]) -> None:
+    """Render everything that can go wrong in `routers` as a problem."""
 
     @app.exception_handler(PlanProblem)
     async def _plan_problem(request: Request, refusal: PlanProblem) -> Response:
@@ -113,7 +118,7 @@ def install_problem_handlers(app: FastAPI) -> None:
         slug = _SLUG_BY_STATUS.get(refused.status_code, "internal-error")
         headers = dict(refused.headers or {})
         if refused.status_code == 405:
-            headers["Allow"] = ", ".join(sorted(_methods(app, request)))
+            headers["Allow"] = ", ".join(sorted(_methods(routers, request)))
         detail = _HTTP_DETAILS.get(slug, str(refused.detail)).format(method=request.method, path=request.url.path)
         return problem_response(problem(slug, detail, instance=request.url.path), headers)
 
@@ -130,11 +135,12 @@ _HTTP_DETAILS = {
 }
 
 
-def _methods(app: FastAPI, request: Request) -> set[str]:
+def _methods(routers: Sequence[APIRouter], request: Request) -> set[str]:
     """Every method that the address answers; the framework names those of the first endpoint there only."""
     return {
         method
-        for route in app.routes
+        for router in routers
+        for route in router.routes
         if route.matches(request.scope)[0] is not Match.NONE
         for method in getattr(route, "methods", None) or ()
     }
