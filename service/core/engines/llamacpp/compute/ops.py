@@ -43,6 +43,11 @@ def add(a: Node, b: Node) -> Node:
 sub = add
 
 
+def add_inplace(a: Node, b: Node) -> Node:
+    """A + B, written over `a`."""
+    return _view(Op.ADD, a, a.ne, a.nb, (a, b))
+
+
 def mul(a: Node, b: Node) -> Node:
     """A · B elementwise."""
     return like(_INPLACE, a, (a, b))

@@ -26,22 +26,22 @@ from service.core.engines.llamacpp.graphs.blocks.routed_ffn import dense_or_rout
 from service.core.engines.llamacpp.graphs.context import GraphContext
 
 
-def _latent_attention(
-    g: GraphContext, inp: AttentionInput, pos: Node, cur: Node, temperature: Node | None, il: int
-) -> Node:
-    block, heads = g.block(il), latent_heads(g, il)
-    q = project_query(g, block, cur, il)
-    latent, k_pe = compressed_kv(block, cur, heads)
-    latent = build_rms_norm(g, latent, block("attn_kv_a_norm.weight"), il)
-    if g.hp.is_mla:
-        q, k, v = absorbed_qkv(block, q, latent, rope(k_pe, pos), pos, heads)
-    else:
-        q, k, v = expanded_qkv(block, q, latent, k_pe, pos, heads)
-    if temperature is not None:
-        q = mul(q, temperature)
-    if g.hp.is_mla:
-        return build_attn_latent(g, inp, block, q, k, v, il, v_mla=block("attn_v_b.weight"))
-    return build_attn(g, inp, block, q, k, v, il)
+@graph("deepseek2", "mistral4", "deepseek2-ocr")
+def deepseek2(g: GraphContext) -> None:
+    """src/models/deepseek2.cpp, which mistral4.cpp and deepseek2ocr.cpp (ordinary attention) use as well."""
+    cur = token_embeddings(g)
+    pos, inp, routing = positions(g), attention_input(g), file_routing(g)
+    attention = _plain_attention if g.hp.arch.name == "deepseek2-ocr" else _latent_attention
+    for il in g.layers:
+        block = g.block(il)
+        residual = cur
+        cur = build_rms_norm(g, cur, block("attn_norm.weight"), il)
+        cur = attention(g, inp, pos, cur, il)
+        cur, residual = g.select_outputs(il, cur, residual)
+        ffn_inp = add(cur, residual)
+        cur = build_rms_norm(g, ffn_inp, block("ffn_norm.weight"), il)
+        cur = add(dense_or_routed(g, block, cur, routing, il), ffn_inp)
+    rms_output(g, cur)
 
 
 def _plain_attention(g: GraphContext, inp: AttentionInput, pos: Node, cur: Node, il: int) -> Node:
@@ -50,23 +50,18 @@ def _plain_attention(g: GraphContext, inp: AttentionInput, pos: Node, cur: Node,
     return build_attn(g, inp, block, rope(q, pos), rope(k, pos), v, il)
 
 
-@graph("deepseek2", "mistral4", "deepseek2-ocr")
-def deepseek2(g: GraphContext) -> None:
-    """src/models/deepseek2.cpp, which mistral4.cpp and deepseek2ocr.cpp (ordinary attention) use as well."""
-    cur = token_embeddings(g)
-    latent = g.hp.arch.name != "deepseek2-ocr"
-    temperature = attention_scale(g) if latent and g.number("attention.temperature_scale") else None
-    pos, inp, routing = positions(g), attention_input(g), file_routing(g)
-    for il in g.layers:
-        block = g.block(il)
-        residual = cur
-        cur = build_rms_norm(g, cur, block("attn_norm.weight"), il)
-        if latent:
-            cur = _latent_attention(g, inp, pos, cur, temperature, il)
-        else:
-            cur = _plain_attention(g, inp, pos, cur, il)
-        cur, residual = g.select_outputs(il, cur, residual)
-        ffn_inp = add(cur, residual)
-        cur = build_rms_norm(g, ffn_inp, block("ffn_norm.weight"), il)
-        cur = add(dense_or_routed(g, block, cur, routing, il), ffn_inp)
-    rms_output(g, cur)
+def _latent_attention(g: GraphContext, inp: AttentionInput, pos: Node, cur: Node, il: int) -> Node:
+    """Attention over cached latents; over cached heads in files from before there were latent caches."""
+    block, heads = g.block(il), latent_heads(g, il)
+    q = project_query(g, block, cur, il)
+    latent, k_pe = compressed_kv(block, cur, heads)
+    latent = build_rms_norm(g, latent, block("attn_kv_a_norm.weight"), il)
+    if g.hp.is_mla:
+        q, k, v = absorbed_qkv(block, q, latent, rope(k_pe, pos), pos, heads)
+    else:
+        q, k, v = expanded_qkv(block, q, latent, k_pe, pos, heads)
+    if g.number("attention.temperature_scale"):
+        q = mul(q, attention_scale(g))
+    if g.hp.is_mla:
+        return build_attn_latent(g, inp, block, q, k, v, il, v_mla=block("attn_v_b.weight"))
+    return build_attn(g, inp, block, q, k, v, il)

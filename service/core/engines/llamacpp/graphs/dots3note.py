@@ -14,11 +14,11 @@ from service.core.engines.llamacpp.graphs.blocks import (
     windowed_input,
 )
 from service.core.engines.llamacpp.graphs.blocks.latent import absorbed_qkv, compressed_kv, latent_heads, query_latent
+from service.core.engines.llamacpp.graphs.blocks.per_layer import every_layer
 from service.core.engines.llamacpp.graphs.blocks.routed_ffn import dense_or_routed, file_routing
 from service.core.engines.llamacpp.graphs.blocks.sparse_attention import (
     IndexerInput,
     build_attn_sparse,
-    every_layer,
     index_cells,
     indexer_input,
 )

@@ -14,8 +14,9 @@ from service.core.engines.llamacpp.graphs.context import Block, GraphContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatentHeads:
-    """Heads of a layer: n_head of them, `key` elements per key (of which the last `rotated` carry the position) and
-    `value` per value; rank: elements of the latent.
+    """Heads of a layer.
+
+    key, value: elements of one key and value; the last `rotated` of a key carry the position. rank: of the latent.
     """
 
     n_head: int

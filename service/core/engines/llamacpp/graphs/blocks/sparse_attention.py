@@ -6,7 +6,6 @@ in src/models/deepseek32.cpp:215-315 (llama.cpp in llama-cpp-python 0.3.36).
 
 from dataclasses import dataclass
 
-from service.core.architectures.hparams import Hparams
 from service.core.engines.llamacpp.compute.node import F16, F32, I64, Node, leaf
 from service.core.engines.llamacpp.compute.ops import (
     add,
@@ -30,13 +29,6 @@ from service.core.engines.llamacpp.graphs.blocks.attention import mha, output_pr
 from service.core.engines.llamacpp.graphs.blocks.inputs import AttentionInput, attention_mask, rotation_width
 from service.core.engines.llamacpp.graphs.blocks.norms import build_layer_norm
 from service.core.engines.llamacpp.graphs.context import Block, GraphContext
-
-
-def every_layer(_hp: Hparams, il: int) -> int:
-    """Layer key of sparse models: the zeros of `mask_of_chosen` are leafs, and leafs get their memory before the first
-    layer runs, so a layer left out would be missing from the start.
-    """
-    return il
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
