@@ -124,12 +124,18 @@ def _reserve(question: ComputeQuestion, *, symbolic: bool) -> _Reserve:
 
 @lru_cache(maxsize=4096)
 def _graphs(reserve: _Reserve) -> tuple[_Graph, ...]:
-    """The prompt's graph and, where it could need more anywhere, that of generation."""
+    """The prompt's graph and, where they could need more anywhere, those of generation and of one sequence alone.
+
+    Source: sched_reserve, src/llama-context.cpp:700-730 (llama.cpp in llama-cpp-python 0.3.36).
+    """
     ctx = reserve.ctx
-    prompt = _graph(reserve, pad(ctx.n_tokens, ctx.n_seq_max), ctx.n_outputs)
-    if reserve.fit_view or not _generation_counts(reserve):
-        return (prompt,)
-    return prompt, _graph(reserve, ctx.n_seq_max, ctx.n_seq_max)
+    graphs = [_graph(reserve, pad(ctx.n_tokens, ctx.n_seq_max), ctx.n_seq_max, ctx.n_outputs)]
+    if not reserve.fit_view:
+        if _generation_counts(reserve):
+            graphs.append(_graph(reserve, ctx.n_seq_max, ctx.n_seq_max, ctx.n_seq_max))
+        if ctx.n_seq_max > 1 and architecture_graph(reserve.model.architecture).reserves_one_sequence:
+            graphs.append(_graph(reserve, ctx.n_tokens, 1, ctx.n_outputs))
+    return tuple(graphs)
 
 
 def _generation_counts(reserve: _Reserve) -> bool:
@@ -143,8 +149,8 @@ def _generation_counts(reserve: _Reserve) -> bool:
     return not same_places or any(reserve.hp.is_recr) or ctx.n_tokens < OFFLOAD_MIN_BATCH * ctx.n_seq_max
 
 
-def _graph(reserve: _Reserve, n_tokens: int, n_outputs: int) -> _Graph:
-    """Memory of one graph with `n_tokens` in all sequences, of which `n_outputs` have logits."""
+def _graph(reserve: _Reserve, n_tokens: int, n_seqs: int, n_outputs: int) -> _Graph:
+    """Memory of one graph with `n_tokens` in `n_seqs` sequences, of which `n_outputs` have logits."""
     model, hp, slots = reserve.model, reserve.hp, reserve.slots
     host = len(reserve.backends)
     moved = dict(reserve.moved)
@@ -160,7 +166,7 @@ def _graph(reserve: _Reserve, n_tokens: int, n_outputs: int) -> _Graph:
             for group in kv_index(hp, reserve.ctx).groups
         },
         n_tokens=n_tokens,
-        n_seqs=reserve.ctx.n_seq_max,
+        n_seqs=n_seqs,
         n_outputs=n_outputs,
         layers=reserve.built.layers,
         backends=_block_backends(slots, host),

@@ -1,4 +1,4 @@
-"""Compute graphs by architecture, transcribed from llama.cpp's src/models: one small file per family.
+'''Compute graphs by architecture, transcribed from llama.cpp's src/models: one small file per family.
 
 How to add one
 --------------
@@ -47,7 +47,7 @@ What matters, since memory is what is computed here:
   the key is equal too. `layer_key=lambda hp, il: il` switches merging off.
 * `python benchmarks/compute_report.py --arch NAME --rows` compares with the golden tables (`--table architectures` for
   the tiny models of further architectures, `--full` without merging blocks, to tell a wrong graph from a wrong key).
-"""
+'''
 
 from __future__ import annotations
 
@@ -64,23 +64,29 @@ from service.core.problems import Unsupported
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchitectureGraph:
-    """A graph function and, where needed, what distinguishes blocks beyond tensors and per-layer hparams."""
+    """A graph function and, where needed, what distinguishes blocks beyond tensors and per-layer hparams.
+
+    reserves_one_sequence: the largest graph may be that of one sequence, and llama.cpp reserves it as well.
+    """
 
     build: Callable[[GraphContext], None]
     layer_key: Callable[[Hparams, int], Hashable] | None = None
+    reserves_one_sequence: bool = False
 
 
 _GRAPHS: dict[str, ArchitectureGraph] = {}
 
 
 def graph(
-    *names: str, layer_key: Callable[[Hparams, int], Hashable] | None = None
+    *names: str, layer_key: Callable[[Hparams, int], Hashable] | None = None, reserves_one_sequence: bool = False
 ) -> Callable[[Callable[[GraphContext], None]], Callable[[GraphContext], None]]:
     """Register a graph function for the architectures called `names`."""
 
     def register(build: Callable[[GraphContext], None]) -> Callable[[GraphContext], None]:
         for name in names:
-            _GRAPHS[name] = ArchitectureGraph(build=build, layer_key=layer_key)
+            _GRAPHS[name] = ArchitectureGraph(
+                build=build, layer_key=layer_key, reserves_one_sequence=reserves_one_sequence
+            )
         return build
 
     return register

@@ -44,6 +44,17 @@ class Block:
         """Whether the block has the tensor."""
         return name in self._table.blocks[self._il]
 
+    def unscaled(self) -> Block:
+        """The same block for calls that pass no scales, although the file may have them."""
+        return _UnscaledBlock(self._table, self._il, self._backend, self._moved)
+
+
+class _UnscaledBlock(Block):
+    __slots__ = ()
+
+    def __call__(self, name: str) -> Node | None:
+        return None if name.endswith(".scale") else super().__call__(name)
+
 
 class GraphContext:
     """One graph under construction, as llm_graph_context is to llama.cpp's graph builders.

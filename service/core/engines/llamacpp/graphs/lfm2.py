@@ -57,8 +57,9 @@ def lfm2(g: GraphContext) -> None:
         cur, residual = g.select_outputs(il, cur, residual)
         cur = add(residual, cur)
         normed = build_rms_norm(g, cur, block("ffn_norm.weight"), il)
+        weights = block.unscaled()
         dense = il < hp.n_layer_dense_lead
-        cur = add(cur, build_ffn(block, normed) if dense else build_moe_ffn(g, block, normed, routing, il))
+        cur = add(cur, build_ffn(weights, normed) if dense else build_moe_ffn(g, weights, normed, routing, il))
     cur = build_rms_norm(g, cur, g.output_weight("token_embd_norm.weight"), -1)
     g.finish(cur, logits_of(g, cur))
 

@@ -56,7 +56,9 @@ def jamba(g: GraphContext) -> None:
         cur, residual = g.select_outputs(il, cur, residual)
         ffn_inp = add(residual, cur)
         cur = build_rms_norm(g, ffn_inp, block("ffn_norm.weight"), il)
-        cur = build_moe_ffn(g, block, cur, routing, il) if block.has("ffn_gate_inp.weight") else build_ffn(block, cur)
+        weights = block.unscaled()
+        routed = block.has("ffn_gate_inp.weight")
+        cur = build_moe_ffn(g, weights, cur, routing, il) if routed else build_ffn(weights, cur)
         cur = add(ffn_inp, cur)
     rms_output(g, cur)
 
@@ -76,7 +78,7 @@ def falcon_h1(g: GraphContext) -> None:
         cur = add(add(attended, build_mamba2(g, states, normed, il)), residual)
         (ffn_inp,) = g.select_outputs(il, cur)
         cur = build_rms_norm(g, ffn_inp, block("ffn_norm.weight"), il)
-        cur = add(build_ffn(block, cur), ffn_inp)
+        cur = add(build_ffn(block.unscaled(), cur), ffn_inp)
     rms_output(g, cur)
 
 
@@ -129,7 +131,7 @@ def granite_hybrid(g: GraphContext) -> None:
         cur, residual = g.select_outputs(il, cur, residual)
         ffn_inp = add(_scaled_residual(g, cur), residual)
         cur = build_rms_norm(g, ffn_inp, block("ffn_norm.weight"), il)
-        cur = add(_scaled_residual(g, _feed_forward(g, block, cur, il)), ffn_inp)
+        cur = add(_scaled_residual(g, _feed_forward(g, block.unscaled(), cur, il)), ffn_inp)
     cur = build_rms_norm(g, cur, g.output_weight("output_norm.weight"), -1)
     logits = logits_of(g, cur)
     g.finish(cur, scale(logits) if g.number("logit_scale") else logits)

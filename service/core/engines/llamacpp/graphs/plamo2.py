@@ -50,7 +50,7 @@ def plamo2(g: GraphContext) -> None:
         cur = build_rms_norm(g, cur, block("post_attention_norm.weight"), il)
         residual = cur = add(cur, residual)
         cur = build_rms_norm(g, cur, block("ffn_norm.weight"), il)
-        cur = build_ffn(block, cur, "swiglu", "sequential")
+        cur = build_ffn(block.unscaled(), cur, "swiglu", "sequential")
         cur = add(build_rms_norm(g, cur, block("post_ffw_norm.weight"), il), residual)
     rms_output(g, cur)
 
