@@ -14,6 +14,7 @@ from service.core.engines.llamacpp.graphs.blocks import (
     build_rms_norm,
     experts_scaled,
     linear,
+    logits_of,
     positions,
     rms_output,
     rope_factors,
@@ -76,9 +77,9 @@ def deci(g: GraphContext) -> None:
     rms_output(g, cur)
 
 
-@graph("phi3")
+@graph("phi3", "phimoe")
 def phi3(g: GraphContext) -> None:
-    """src/models/phi3.cpp: fused gate and up, Q scaled before attention; its window is never used."""
+    """src/models/phi3.cpp and phimoe.cpp: Q scaled before attention, fused gate and up; its window is never used."""
     cur = token_embeddings(g)
     pos, inp = positions(g), attention_input(g)
     for il in g.layers:
@@ -93,7 +94,8 @@ def phi3(g: GraphContext) -> None:
         residual = cur = add(cur, residual)
         cur = build_rms_norm(g, cur, block("ffn_norm.weight"), il, block("ffn_norm.bias"))
         cur = add(residual, _phi3_ffn(g, cur, il))
-    rms_output(g, cur)
+    cur = build_rms_norm(g, cur, g.output_weight("output_norm.weight"), -1, g.output_weight("output_norm.bias"))
+    g.finish(cur, logits_of(g, cur))
 
 
 def _phi3_ffn(g: GraphContext, cur: Node, il: int) -> Node:

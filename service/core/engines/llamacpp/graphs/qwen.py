@@ -122,6 +122,25 @@ def qwen3vl(g: GraphContext) -> None:
     g.finish(normed, logits)
 
 
+@graph("qwen3vlmoe", layer_key=_is_deepstack)
+def qwen3vlmoe(g: GraphContext) -> None:
+    """src/models/qwen3vlmoe.cpp."""
+    cur = token_embeddings(g)
+    pos, inp = positions(g), attention_input(g)
+    routing = Routing(scaled=experts_scaled(g))
+    for il in g.layers:
+        block = g.block(il)
+        residual = cur
+        cur = build_rms_norm(g, cur, block("attn_norm.weight"), il)
+        cur = _normed_attention(g, inp, pos, cur, il)
+        cur, residual = g.select_outputs(il, cur, residual)
+        ffn_inp = add(cur, residual)
+        cur = build_rms_norm(g, ffn_inp, block("ffn_norm.weight"), il)
+        cur = add(build_moe_ffn(g, block, cur, routing, il), ffn_inp)
+        cur = add_deepstack(g, cur, il) if _is_deepstack(g.hp, il) else cur
+    rms_output(g, cur)
+
+
 def add_deepstack(g: GraphContext, cur: Node, il: int) -> Node:
     """Add part `il` + 1 of the input embeddings."""
     rows = g.memo["t_inp_embd"]

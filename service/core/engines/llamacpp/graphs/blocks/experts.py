@@ -115,7 +115,7 @@ def _probabilities(logits: Node, gating: Gating) -> Node:
 def select_experts(g: GraphContext, block: Block, logits: Node, probs: Node, routing: Routing, n_used: int) -> Node:
     """Indices of the chosen experts: [n_used, tokens]."""
     choice = probs
-    bias = block("exp_probs_b.bias")
+    bias = block("exp_probs_b.bias") or block("exp_probs_b")  # the latter: src/models/hy-v3.cpp:68
     if bias is not None:
         choice = add(probs, bias)
     if routing.raw_selection:
