@@ -83,6 +83,8 @@ def read_kv_bytes(
 
     kv_bytes: what the device holds of these slots' caches, all of it or, where layers are cut, its share.
     """
+    if len(index.groups) == 1:
+        return round(kv_bytes * read_fraction(hp, index.groups[0], depth_tokens))
     first, end = min(first_slot, hp.n_layer_all), min(end_slot, hp.n_layer_all)
     held = read = 0.0
     for group in index.groups:
