@@ -66,11 +66,13 @@ def representatives(
     moved: Mapping[str, int],
     *,
     with_types: bool,
+    every_block: bool,
 ) -> Representatives:
     """A few blocks per device that need as much memory as all of its blocks.
 
     Devices between the first and the last that hold the same sequence of blocks are built once. with_types: whether
-    tensor types matter, because weights of the host are copied to devices.
+    tensor types matter, because weights of the host are copied to devices. every_block: nothing is left out; with caches
+    on the host each block is cut into splits, and the gaps these leave between pieces of memory grow over many blocks.
     """
     layers: list[int] = []
     stands_for = list(range(len(backends)))
@@ -80,8 +82,9 @@ def representatives(
     for run in slots.runs:
         end = min(run.end, hp.n_layer)
         typed = with_types and run.device == CPU
-        if elsewhere or typed:
-            kept, kinds = _kept(_signatures(model, hp, run.first, end, elsewhere, typed=typed, with_types=with_types))
+        if elsewhere or typed or every_block:
+            signatures = _signatures(model, hp, run.first, end, elsewhere, typed=typed, with_types=with_types)
+            kept, kinds = (tuple(range(len(signatures))), tuple(signatures)) if every_block else _kept(signatures)
         else:
             kept, kinds = _kept_plain(model, hp, run.first, end)
         if 0 < run.first < end < hp.n_layer and run.device != CPU and layers:

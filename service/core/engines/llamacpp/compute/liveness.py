@@ -7,7 +7,7 @@ Source: ggml/src/ggml-alloc.c (llama.cpp in llama-cpp-python 0.3.36, ggml 0.25.3
 
 from collections.abc import Sequence
 
-from service.core.engines.llamacpp.compute.node import OUTPUT, Node
+from service.core.engines.llamacpp.compute.node import OUTPUT, Node, Op
 
 
 class Lives:
@@ -68,7 +68,7 @@ def trace(upfront: Sequence[Node], steps: Sequence[Node | tuple[Node, Node]], n_
             continue
         node: Node = step  # type: ignore[assignment]
         srcs = node.srcs
-        if node.view is None and not (4 < node.op < 10 and _take_over(node, srcs)):
+        if node.view is None and not (Op.TRANSPOSE < node.op <= Op.LAST_INPLACE and _take_over(node, srcs)):
             take(node)
         for src in srcs:
             left = src.children - 1

@@ -31,9 +31,10 @@ NOWHERE: Final = -1
 
 
 class Op:
-    """Operations the allocator or the scheduler tell apart; all others are OTHER.
+    """ggml's operations (enum ggml_op), as far as graphs use them.
 
-    1 to 4 are views (ggml_is_view_op), 5 to 9 may be computed into a source's memory (ggml_op_can_inplace).
+    1 to 4 are views (ggml_is_view_op); up to LAST_INPLACE an operation may be computed into the memory of a source
+    (ggml_op_can_inplace, ggml/src/ggml-alloc.c:22-51). OTHER is whatever nobody asks after.
     """
 
     NONE: Final = 0
@@ -41,20 +42,37 @@ class Op:
     VIEW: Final = 2
     PERMUTE: Final = 3
     TRANSPOSE: Final = 4
-    INPLACE: Final = 5
-    ROPE: Final = 6
-    ADD: Final = 7
-    SOFT_MAX: Final = 8
-    UNARY: Final = 9
-    OTHER: Final = 10
-    MUL_MAT: Final = 11
-    MUL_MAT_ID: Final = 12
-    GET_ROWS: Final = 13
-    FLASH_ATTN_EXT: Final = 14
-    ARGSORT: Final = 15
-    TOP_K: Final = 16
-    CUMSUM: Final = 17
-    GATED_DELTA_NET: Final = 18
+    ADD: Final = 5
+    ADD_ID: Final = 6
+    CLAMP: Final = 7
+    DIV: Final = 8
+    FILL: Final = 9
+    LOG: Final = 10
+    MUL: Final = 11
+    RMS_NORM: Final = 12
+    ROPE: Final = 13
+    SCALE: Final = 14
+    SOFT_MAX: Final = 15
+    SQR: Final = 16
+    SQRT: Final = 17
+    SUB: Final = 18
+    UNARY: Final = 19
+    LAST_INPLACE: Final = UNARY
+    OTHER: Final = 20
+    ARGSORT: Final = 21
+    CUMSUM: Final = 22
+    FLASH_ATTN_EXT: Final = 23
+    GATED_DELTA_NET: Final = 24
+    GET_ROWS: Final = 25
+    LIGHTNING_INDEXER: Final = 26
+    MUL_MAT: Final = 27
+    MUL_MAT_ID: Final = 28
+    SET_ROWS: Final = 29
+    SOLVE_TRI: Final = 30
+    SSM_CONV: Final = 31
+    SSM_SCAN: Final = 32
+    SUM_ROWS: Final = 33
+    TOP_K: Final = 34
 
 
 class Node:
@@ -85,7 +103,7 @@ class Node:
         "views",
     )
 
-    def __init__(  # noqa: PLR0913, PLR0917 - one call per tensor, by position, for speed
+    def __init__(  # noqa: PLR0917 - one call per tensor, by position, for speed
         self,
         op: int,
         type: TensorType,  # noqa: A002

@@ -103,7 +103,9 @@ def _reserve(question: ComputeQuestion, *, symbolic: bool) -> _Reserve:
         model = shape_twin(model)
         hp = read_hparams(model)
     slots, moved, with_types = question.slots, question.tensor_location, offload_to != NOWHERE
-    built = representatives(model, hp, slots, question.backends, moved, with_types=with_types)
+    built = representatives(
+        model, hp, slots, question.backends, moved, with_types=with_types, every_block=not ctx.offload_kqv
+    )
     return _Reserve(
         model=model,
         hp=hp,

@@ -44,7 +44,7 @@ def assign_weights(nodes: Sequence[Node], host: int, offload_to: int) -> None:
             node.place = node.buffer
             continue
         op = node.op
-        if op < Op.INPLACE or op in (Op.ROPE, Op.FLASH_ATTN_EXT):
+        if op <= Op.TRANSPOSE or op in (Op.ROPE, Op.FLASH_ATTN_EXT):
             continue
         for src in node.srcs:
             if src.flags & WEIGHT:
