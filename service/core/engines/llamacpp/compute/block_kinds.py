@@ -71,8 +71,8 @@ def representatives(
     """A few blocks per device that need as much memory as all of its blocks.
 
     Devices between the first and the last that hold the same sequence of blocks are built once. with_types: whether
-    tensor types matter, because weights of the host are copied to devices. every_block: nothing is left out; with caches
-    on the host each block is cut into splits, and the gaps these leave between pieces of memory grow over many blocks.
+    tensor types matter, because weights of the host are copied to devices. every_block: nothing is left out; with
+    caches on the host each block is cut into splits, and the gaps these leave in memory grow over many blocks.
     """
     layers: list[int] = []
     stands_for = list(range(len(backends)))
