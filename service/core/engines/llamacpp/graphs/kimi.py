@@ -47,7 +47,7 @@ from service.core.engines.llamacpp.graphs.blocks.latent import (
     latent_heads,
     project_query,
 )
-from service.core.engines.llamacpp.graphs.blocks.routed_ffn import dense_or_routed, file_routing
+from service.core.engines.llamacpp.graphs.blocks.routed_ffn import dense_or_routed, file_routing, limited_units
 from service.core.engines.llamacpp.graphs.context import Block, GraphContext
 
 
@@ -73,7 +73,7 @@ def kimi_linear(g: GraphContext) -> None:
     _plain_output(g, cur)
 
 
-@graph("bailingmoe3")
+@graph("bailingmoe3", layer_key=limited_units)
 def bailingmoe3(g: GraphContext) -> None:
     """src/models/bailingmoe3.cpp: a gate per head behind attention."""
     hp = g.hp
@@ -94,7 +94,8 @@ def bailingmoe3(g: GraphContext) -> None:
             cur = mul_mat(block.need("attn_output.weight"), gated)
         ffn_inp = add(cur, residual)
         cur = build_rms_norm(g, ffn_inp, block("ffn_norm.weight"), il)
-        cur = add(dense_or_routed(g, block.unscaled(), cur, routing, il), ffn_inp)
+        cur = dense_or_routed(g, block.unscaled(), cur, routing, il, limited=limited_units(hp, il))
+        cur = add(cur, ffn_inp)
     output_with_draft_seed(g, cur)
 
 
