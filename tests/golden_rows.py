@@ -14,7 +14,7 @@ from service.core.engines.llamacpp.settings import LlamaCppSettings, Tool
 from service.core.engines.llamacpp.slots import SlotMap, resolve_n_gpu_layers, split_slots
 from service.core.engines.llamacpp.versions import NEWEST
 from service.core.types import Model
-from tests.models import load_architecture_model, load_model
+from tests.models import load_architecture_model, load_graph_model, load_model
 
 GOLDEN = Path(__file__).parent / "golden"
 PLACEMENT_FILES = ("placement", "placement_new", "quants", "architectures")
@@ -38,6 +38,8 @@ class GoldenRow:
         """The model of the row; a quant without a header here stands in by another of the same model."""
         if self.file == "architectures":
             return load_architecture_model(self.model_name)
+        if self.file == "graphs":
+            return load_graph_model(self.model_name)
         if self.has_header:
             return load_model(self.model_name)
         name = self.model_name.partition(":")[0]

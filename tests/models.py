@@ -9,6 +9,7 @@ from service.core.types import Model
 from service.gguf.reader import read_header
 
 GOLDEN_ARCH_HEADERS = Path(__file__).parent / "golden" / "arch_headers"
+GOLDEN_GRAPH_HEADERS = Path(__file__).parent / "golden" / "graph_headers"
 
 
 @cache
@@ -22,6 +23,12 @@ def load_model(reference: str) -> Model:
 def load_architecture_model(name: str) -> Model:
     """One of the tiny models of tests/golden/arch_headers, by the name architectures.jsonl uses."""
     return _parse(GOLDEN_ARCH_HEADERS / f"{name}.gguf.xz")
+
+
+@cache
+def load_graph_model(name: str) -> Model:
+    """One of the small models of tests/golden/graph_headers, by the name graphs.jsonl uses."""
+    return _parse(GOLDEN_GRAPH_HEADERS / f"{name}.gguf.xz")
 
 
 def _parse(path: Path) -> Model:
