@@ -128,11 +128,13 @@ def split(graph: Graph, first: int, n_copies: int, *, copies_weights: bool) -> S
             current = place
             n_splits += 1
         for src in node.srcs:
-            root = src if src.view is None else src.view
-            at = root.place
-            if at == NOWHERE:
-                root.place = place
-            elif at != place:
+            at = src.place
+            if at == NOWHERE:  # a view lies where its root does, unless it was tied to a backend itself
+                root = src if src.view is None else src.view
+                at = root.place
+                if at == NOWHERE:
+                    root.place = at = place
+            if at != place:
                 copy = made.get((src, place))
                 if copy is None:
                     copy = _copy_of(src, place, n_copies)

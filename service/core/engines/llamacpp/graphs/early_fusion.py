@@ -34,7 +34,9 @@ def chameleon(g: GraphContext) -> None:
         if swin:
             cur = build_rms_norm(g, cur, attn_norm, il)
         ffn_inp = add(cur, residual)
-        cur = build_ffn(block, ffn_inp if swin else build_rms_norm(g, ffn_inp, ffn_norm, il))
+        if not swin:
+            cur = build_rms_norm(g, ffn_inp, ffn_norm, il)
+        cur = build_ffn(block, cur)  # with swin_norm that is attention's normed output, without the residual
         if swin:
             cur = build_rms_norm(g, cur, ffn_norm, il)
         cur = add(cur, ffn_inp)
