@@ -12,14 +12,17 @@ MIGRATION_LOCK = 0x5219F17
 
 
 def migrate(connection: Connection) -> None:
-    """Migrate in one transaction; on PostgreSQL a second migrating process waits and then finds nothing to do."""
+    """Migrate in one transaction; a second process that migrates waits and then finds nothing to do."""
     if connection.dialect.name == "postgresql":
         connection.execute(select(func.pg_advisory_xact_lock(MIGRATION_LOCK)))
+    else:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
     context.configure(
         connection=connection,
         target_metadata=Table.metadata,
         # SQLite changes a table by copying it
         render_as_batch=connection.dialect.name == "sqlite",
+        transactional_ddl=True,
         compare_server_default=True,
     )
     with context.begin_transaction():

@@ -47,3 +47,14 @@ def test_alembic_command_reaches_the_configured_database(empty_database_url: str
         )
     with opened(empty_database_url) as engine:
         assert current_revision(engine) == head_revision()
+
+
+def test_processes_that_start_at_once_migrate_once(empty_database_url: str) -> None:
+    """Of two that migrate a new database at the same moment, neither fails."""
+    environment = os.environ | {"RIGFIT_DATABASE_URL": empty_database_url}
+    started = [
+        subprocess.Popen([sys.executable, "-m", "alembic", "upgrade", "head"], cwd=ROOT, env=environment) for _ in "12"
+    ]
+    assert [process.wait() for process in started] == [0, 0]
+    with opened(empty_database_url) as engine:
+        assert current_revision(engine) == head_revision()
