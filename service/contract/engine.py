@@ -27,7 +27,10 @@ class LlamaCppEngine(BaseModel):
         None, description="Build, for example b8829; null: the newest known.", examples=["b8829"]
     )
     date: Date | None = Field(
-        None, description="Date of the build where its number is unknown, at least YYYY-MM.", examples=["2026-04"]
+        None,
+        description="Date of the build where its number is unknown, at least YYYY-MM; a month or year stands for its "
+        "last day.",
+        examples=["2026-04"],
     )
     tool: Literal["llama-server", "llama-bench"] = Field(
         "llama-server", description="Program that will run; the logits buffer differs between them."

@@ -87,7 +87,7 @@ def _unknown_engine(error: ErrorDetails) -> PlanProblem:
     if not isinstance(name, str):
         message = f'must be an object whose "name" is one of {", ".join(ENGINE_NAMES)}'
         return RefusedFields([FieldError(pointer="/engine", message=message)])
-    close = get_close_matches(name.lower(), ENGINE_NAMES, n=2, cutoff=0.4)
+    close = get_close_matches(name.lower(), ENGINE_NAMES, n=2, cutoff=0.5)
     return UnknownEngine(
         f"There is no engine named {name[:80]!r}; known are {', '.join(ENGINE_NAMES)}.",
         suggestions=close or ENGINE_NAMES,

@@ -117,13 +117,15 @@ def gpu_processor(gpu: Gpu, assumptions: Assumptions) -> Processor:
 def host_processor(host: Host, gpus: Sequence[Gpu]) -> Processor:
     """Rates of the host: the bandwidth stated, else that of memory it shares with a GPU, else what is assumed."""
     shared = [gpu.bandwidth_bytes_per_s for gpu in gpus if gpu.unified_memory and gpu.bandwidth_bytes_per_s]
+    stated = host.ram_bandwidth_bytes_per_s or max(shared, default=None)
     row = BACKENDS["cpu"]
     return Processor(
         name="host",
         backend="cpu",
-        bandwidth_bytes_per_s=host.ram_bandwidth_bytes_per_s or max(shared, default=ASSUMED_RAM_BANDWIDTH_BYTES_PER_S),
+        bandwidth_bytes_per_s=stated or ASSUMED_RAM_BANDWIDTH_BYTES_PER_S,
         bandwidth_fraction=row.bandwidth_fraction,
         prefill_flops_per_s=ASSUMED_HOST_FP32_FLOPS * row.prefill_fp32_multiple,
+        known_generation=stated is not None,
     )
 
 
@@ -169,47 +171,57 @@ def decode(
     is_moe: bool,
     together: bool = False,
     syncs: int = 0,
+    sync_s: float = 0.0,
     overhead_factor: float = 1.0,
     assumptions: Assumptions | None = None,
 ) -> Decode:
     """Time of one decode step.
 
     Layer split: devices work one after the other, so their times add up. Row and tensor split (`together`):
-    they read at the same time and meet `syncs` times, so the slowest counts, plus the meetings.
+    they read at the same time and meet `syncs` times for `sync_s` each, so the slowest counts, plus the meetings.
 
     Source: speed study (service/core/speed_constants.py).
     """
     assumptions = assumptions or Assumptions()
-    device_s: list[float] = []
-    parts: list[Step] = []
+    cards: list[_Card] = []
     for work, processor in devices:
-        if work.read_bytes == 0:
-            device_s.append(0.0)
-            continue
-        fixed = fixed_s(
-            work, processor, later_device=bool(parts) and not together, is_moe=is_moe, overhead_factor=overhead_factor,
-            assumptions=assumptions,
-        )  # fmt: skip
-        device_s.append(device_decode_s(work, processor, fixed))
-        parts.append(Step(what=f"{processor.name} reads {work.read_bytes / 1e9:.2f} GB", s=device_s[-1] - fixed))
-        parts.append(Step(what=f"{processor.name} fixed time", s=fixed))
-    host_s = _host_s(host, is_moe=is_moe)
-    if host_s > 0:
-        parts.append(Step(what=f"host reads {host[0].read_bytes / 1e9:.2f} GB", s=host_s))
-    sync_s = syncs * max((BACKENDS[p.backend].sync_s for work, p in devices if work.read_bytes), default=0.0)
-    if sync_s > 0:
-        parts.append(Step(what=f"{syncs} reductions over the cards", s=sync_s))
-    devices_s = max(device_s, default=0.0) if together else sum(device_s)
+        fixed = 0.0
+        if work.read_bytes:
+            later = not together and any(card.s for card in cards)
+            fixed = fixed_s(work, processor, later_device=later, is_moe=is_moe, overhead_factor=overhead_factor,
+                            assumptions=assumptions)  # fmt: skip
+        cards.append(_Card.of(work, processor, fixed))
+    counted = [max(cards, key=lambda card: card.s)] if together and cards else cards
+    host_s, meetings_s, devices_s = _host_s(host, is_moe=is_moe), syncs * sync_s, sum(card.s for card in counted)
+    steps = [step for card in counted for step in card.steps]
+    steps.append(Step(what=f"host reads {host[0].read_bytes / 1e9:.2f} GB", s=host_s))
+    steps.append(Step(what=f"{syncs} reductions over the cards", s=meetings_s))
     used = [p for work, p in [*devices, host] if work.read_bytes] or [host[1]]
     return Decode(
-        step_s=devices_s + host_s + sync_s,
-        device_s=tuple(device_s),
+        step_s=devices_s + host_s + meetings_s,
+        device_s=tuple(card.s for card in cards),
         host_s=host_s,
-        limited_by=_limit(devices, devices_s, host_s, sync_s),
+        limited_by=_limit(devices, devices_s, host_s, meetings_s),
         range_fraction=max(_range_fraction(p) for p in used),
         basis="modelled" if all(p.known_generation for p in used) else "assumed",
-        steps=tuple(parts),
+        steps=tuple(step for step in steps if step.s > 0),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Card:
+    """One card's part of a decode step."""
+
+    s: float
+    steps: tuple[Step, ...]
+
+    @classmethod
+    def of(cls, work: DecodeWork, processor: Processor, fixed: float) -> "_Card":
+        if work.read_bytes == 0:
+            return cls(0.0, ())
+        whole_s = device_decode_s(work, processor, fixed)
+        reads = Step(what=f"{processor.name} reads {work.read_bytes / 1e9:.2f} GB", s=whole_s - fixed)
+        return cls(whole_s, (reads, Step(what=f"{processor.name} fixed time", s=fixed)))
 
 
 def _host_s(host: tuple[DecodeWork, Processor], *, is_moe: bool) -> float:
@@ -227,11 +239,11 @@ def _range_fraction(processor: Processor) -> float:
 
 
 def _limit(
-    devices: Sequence[tuple[DecodeWork, Processor]], devices_s: float, host_s: float, sync_s: float
+    devices: Sequence[tuple[DecodeWork, Processor]], devices_s: float, host_s: float, meetings_s: float
 ) -> Limit:  # fmt: skip
-    if host_s > max(devices_s, sync_s):
+    if host_s > max(devices_s, meetings_s):
         return "host_memory"
-    if sync_s > devices_s:
+    if meetings_s > devices_s:
         return "interconnect"
     reading_s = sum(
         work.read_bytes / (p.bandwidth_bytes_per_s * p.bandwidth_fraction)

@@ -17,7 +17,7 @@ from service.core import speed as core_speed
 from service.core.engines.llamacpp.command import command_of
 from service.core.engines.llamacpp.needs import overhead_bytes
 from service.core.memory import shortfall_bytes
-from service.core.speed_constants import BACKENDS
+from service.core.speed_constants import BACKENDS, TOGETHER_PREFILL_RANGE_FRACTION
 from service.planning.advice import advice_of
 from service.planning.explanation import explanation_of
 from service.planning.findings import Findings
@@ -176,7 +176,8 @@ def _prefill_range_fraction(findings: Findings) -> float:
         if placed.weights_bytes
     )
     host = ("cpu",) if findings.offloaded or not findings.rig.gpus else ()
-    return max(BACKENDS[backend].prefill_range_fraction for backend in (*busy, *host))
+    together = TOGETHER_PREFILL_RANGE_FRACTION if findings.placement.split_mode in ("row", "tensor") else 0.0
+    return max(together, *(BACKENDS[backend].prefill_range_fraction for backend in (*busy, *host)))
 
 
 def _estimate(mid: float, range_fraction: float) -> Estimate:

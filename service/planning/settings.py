@@ -32,7 +32,7 @@ def settings_of(engine: LlamaCppEngine) -> LlamaCppSettings:
     """
     return LlamaCppSettings(
         version=engine.version,
-        date=engine.date,
+        date=_month(engine.date),
         tool=engine.tool,
         split_mode=engine.split_mode,
         main_gpu=engine.main_gpu,
@@ -51,6 +51,11 @@ def settings_of(engine: LlamaCppEngine) -> LlamaCppSettings:
         ),
         kv_offload=engine.kv_offload,
     )
+
+
+def _month(date: str | None) -> str | None:
+    """The last month of a year that is given alone."""
+    return f"{date}-12" if date is not None and len(date) == len("YYYY") else date
 
 
 def _layers(asked: int | Literal["all", "auto"] | None) -> int | Literal["all"] | None:

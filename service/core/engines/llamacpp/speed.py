@@ -16,9 +16,16 @@ from service.core.engines.llamacpp.reads import (
 from service.core.engines.llamacpp.slots import CPU
 from service.core.engines.llamacpp.versions import version_rules
 from service.core.engines.llamacpp.weights import Weights
+from service.core.links import hidden_state_bytes
 from service.core.prefill import PrefillWork, prefill_s
 from service.core.speed import Assumptions, Decode, DecodeWork, Processor, decode, gpu_processor, host_processor
-from service.core.speed_constants import BACKENDS, OLD_BUILD_OVERHEAD_FACTOR, OLD_BUILDS_BEFORE
+from service.core.speed_constants import (
+    BACKENDS,
+    OLD_BUILD_OVERHEAD_FACTOR,
+    OLD_BUILDS_BEFORE,
+    ROW_SYNC_PER_CARD_S,
+    ROW_SYNC_S,
+)
 from service.core.types import Backend, Rig
 
 
@@ -151,6 +158,7 @@ def _decode(parts: _Parts) -> Decode | None:
         is_moe=parts.shape.n_expert > 0,
         together=parts.together,
         syncs=parts.syncs,
+        sync_s=_sync_s(parts),
         overhead_factor=OLD_BUILD_OVERHEAD_FACTOR if is_old else 1.0,
         assumptions=parts.assumptions,
     )
@@ -159,7 +167,6 @@ def _decode(parts: _Parts) -> Decode | None:
 def _prefill_s(parts: _Parts) -> float | None:
     workload, n_ubatch = parts.choice.question.workload, parts.choice.placement.ctx.n_ubatch
     prompt = workload.prompt_tokens
-    sync_s = max((BACKENDS[card.processor.backend].sync_s for card in parts.cards if card.read_bytes), default=0.0)
     return prefill_s(
         [(_prefill_work(parts, card), card.processor) for card in parts.cards],
         (_prefill_work(parts, parts.host), parts.host.processor),
@@ -167,8 +174,27 @@ def _prefill_s(parts: _Parts) -> float | None:
         rows_per_expert=min(prompt, n_ubatch) * parts.shape.used_fraction,
         pipelined=parts.choice.placement.pipeline_parallel,
         together=parts.together,
-        sync_s=parts.syncs * sync_s,
+        sync_s=parts.syncs * (_sync_s(parts) + _reduction_s(parts, min(prompt, n_ubatch))),
     )
+
+
+def _sync_s(parts: _Parts) -> float:
+    """Time of one meeting of the cards, without the bytes they exchange."""
+    busy = [card for card in parts.cards if card.read_bytes]
+    if parts.choice.placement.split_mode == "row":
+        return ROW_SYNC_S + ROW_SYNC_PER_CARD_S * max(0, len(busy) - 2)
+    return max((BACKENDS[card.processor.backend].sync_s for card in busy), default=0.0)
+
+
+def _reduction_s(parts: _Parts, tokens: int) -> float:
+    """Time to add up the hidden states of a ubatch over the cards: each sends its own to the host and gets the others'.
+
+    Source: without peer-to-peer access reductions are staged through host memory, ggml/src/ggml-cuda/ggml-cuda.cu:
+    1119-1248 (llama.cpp in llama-cpp-python 0.3.36).
+    """
+    busy = [card for card in parts.cards if card.read_bytes]
+    slowest = min((card.processor.link_bytes_per_s for card in busy), default=0.0)
+    return 2 * (len(busy) - 1) * hidden_state_bytes(parts.hp.n_embd, tokens) / slowest if slowest else 0.0
 
 
 def _prefill_work(parts: _Parts, part: _Part) -> PrefillWork:
