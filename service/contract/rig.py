@@ -7,7 +7,7 @@ from pydantic import BaseModel, Discriminator, Field, Tag
 from service.contract.quantities import REQUEST, Bytes, Flag, Rate, Text, Whole
 
 BackendName: TypeAlias = Literal["cuda", "rocm", "vulkan", "metal", "sycl", "rpc", "cpu"]
-PcieGeneration: TypeAlias = Annotated[Whole, Field(ge=1, le=7)]
+PcieGeneration: TypeAlias = Annotated[Whole, Field(ge=1, le=6)]
 PcieLanes: TypeAlias = Annotated[Whole, Field(ge=1, le=32)]
 
 

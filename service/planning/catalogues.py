@@ -1,6 +1,7 @@
 """The catalogues that names are looked up in: the built-in files, or a database followed as it changes."""
 
 import time
+from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
@@ -42,42 +43,69 @@ class BuiltinCatalogues:
 
 
 class StoredCatalogues:
-    """A database's catalogues in memory; whether they changed is asked at most every `refresh_s` seconds."""
+    """A database's catalogues in memory, read at the first use; asked at most every `refresh_s` whether they changed.
+
+    Raises SQLAlchemyError where the database does not answer or has no tables.
+    """
 
     def __init__(self, database: "Engine", refresh_s: float) -> None:
-        from service.catalog.stored_gpus import StoredGpus  # noqa: PLC0415 - a plan from files needs no database
-        from service.catalog.stored_models import StoredModels  # noqa: PLC0415
-
+        self._database = database
         self._refresh_s = refresh_s
-        self._gpu_source = StoredGpus(database)
-        self._gpu_revision = self._gpu_source.revision()
-        self._gpus = GpuCatalog(self._gpu_source.records())
-        self._models = ModelCatalog(StoredModels(database))
-        self._due_s = time.monotonic() + refresh_s
-        self._refreshing = Lock()
+        self._loaded: _Loaded | None = None
+        self._due_s = 0.0
+        self._working = Lock()
 
     @property
     def gpus(self) -> GpuCatalog:
         """The cards, as of the latest look."""
-        self._refresh()
-        return self._gpus
+        return self._current().gpus
 
     @property
     def models(self) -> ModelCatalog:
         """The models, as of the latest look."""
-        self._refresh()
-        return self._models
+        return self._current().models
 
-    def _refresh(self) -> None:
-        """Look for changes where that is due; whoever comes while another looks uses what there is."""
-        if time.monotonic() < self._due_s or not self._refreshing.acquire(blocking=False):
-            return
+    def _current(self) -> "_Loaded":
+        """Read or refresh where that is due; whoever comes while another refreshes uses what there is."""
+        loaded = self._loaded
+        if loaded is not None and time.monotonic() < self._due_s:
+            return loaded
+        if not self._working.acquire(blocking=loaded is None):
+            return loaded or self._current()
         try:
-            revision = self._gpu_source.revision()
-            if revision != self._gpu_revision:
-                self._gpus = GpuCatalog(self._gpu_source.records())
-                self._gpu_revision = revision
-            self._models.refresh()
+            if self._loaded is None:
+                self._loaded = _Loaded.of(self._database)
+            elif time.monotonic() >= self._due_s:
+                self._loaded = self._loaded.refreshed(self._database)
             self._due_s = time.monotonic() + self._refresh_s
+            return self._loaded
         finally:
-            self._refreshing.release()
+            self._working.release()
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """Both catalogues as they were read; the cards with the revision they had."""
+
+    gpus: GpuCatalog
+    gpu_revision: int
+    models: ModelCatalog
+
+    @classmethod
+    def of(cls, database: "Engine") -> "_Loaded":
+        from service.catalog.stored_gpus import StoredGpus  # noqa: PLC0415 - a plan from files needs no database
+        from service.catalog.stored_models import StoredModels  # noqa: PLC0415
+
+        source = StoredGpus(database)
+        revision = source.revision()
+        return cls(GpuCatalog(source.records()), revision, ModelCatalog(StoredModels(database)))
+
+    def refreshed(self, database: "Engine") -> "_Loaded":
+        from service.catalog.stored_gpus import StoredGpus  # noqa: PLC0415
+
+        self.models.refresh()
+        source = StoredGpus(database)
+        revision = source.revision()
+        if revision == self.gpu_revision:
+            return self
+        return _Loaded(GpuCatalog(source.records()), revision, self.models)

@@ -51,7 +51,8 @@ def stored_catalogues() -> StoredCatalogues | None:
     address = make_url(chosen.database_url)
     if address.get_backend_name() == "sqlite" and not Path(address.database or "").is_file():
         return None
+    stored = StoredCatalogues(open_database(chosen.database_url), chosen.catalogue_refresh_s)
     try:
-        return StoredCatalogues(open_database(chosen.database_url), chosen.catalogue_refresh_s)
+        return stored if stored.gpus.names.records else None
     except SQLAlchemyError:
         return None

@@ -15,7 +15,10 @@ Search = Annotated[str, Query(max_length=200, description="Words that must all o
 
 
 @router.get(
-    "/gpus", summary="List cards", response_description="Cards by slug.", responses=responses("invalid-request")
+    "/gpus",
+    summary="List cards",
+    response_description="Cards by slug.",
+    responses=responses("invalid-request", "not-ready"),
 )
 def get_gpus(planner: PlannerState, search: Search = "") -> list[GpuSummary]:
     """List the cards, by slug."""
@@ -27,7 +30,7 @@ def get_gpus(planner: PlannerState, search: Search = "") -> list[GpuSummary]:
     "/gpus/{slug}",
     summary="One card",
     response_description="All that is known of it.",
-    responses=responses("unknown-gpu"),
+    responses=responses("not-ready", "unknown-gpu"),
 )
 def get_gpu(slug: str, planner: PlannerState) -> GpuDocument:
     """Show one card, by slug or by any name it is known by, with the source of every value."""

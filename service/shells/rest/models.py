@@ -11,7 +11,10 @@ router = APIRouter(tags=["catalogue"])
 
 
 @router.get(
-    "/models", summary="List models", response_description="Models by name.", responses=responses("invalid-request")
+    "/models",
+    summary="List models",
+    response_description="Models by name.",
+    responses=responses("invalid-request", "not-ready"),
 )
 def get_models(planner: PlannerState, search: Search = "") -> list[ModelListing]:
     """List the models, by name, with their quantisations."""
@@ -34,7 +37,10 @@ def get_models(planner: PlannerState, search: Search = "") -> list[ModelListing]
 
 
 @router.get(
-    "/models/{reference}", summary="One model", response_description="Its sizes.", responses=responses("unknown-model")
+    "/models/{reference}",
+    summary="One model",
+    response_description="Its sizes.",
+    responses=responses("not-ready", "unknown-model"),
 )
 def get_model(reference: str, planner: PlannerState) -> ModelDocument:
     """Show one model at one quantisation, by `name:quant`, by a bare name or by its id."""

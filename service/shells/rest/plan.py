@@ -20,7 +20,7 @@ from service.shells.rest.state import PlannerState
 router = APIRouter(tags=["plans"])
 
 PLAN_PROBLEMS = (
-    "contradiction", "invalid-request", "too-large", "unknown-engine", "unknown-gpu", "unknown-model",
+    "contradiction", "invalid-request", "not-ready", "too-large", "unknown-engine", "unknown-gpu", "unknown-model",
     "unreadable-model", "unsupported",
 )  # fmt: skip
 BODY_PROBLEMS = (*PLAN_PROBLEMS, "unsupported-media")
@@ -74,7 +74,7 @@ def get_plan(query: Annotated[PlanQuery, Query()], planner: PlannerState) -> Res
     response_description="One plan or problem for each request, in their order.",
     response_model=list[BatchLine],
     response_model_exclude_unset=True,
-    responses=responses("invalid-request", "too-large", "unsupported-media"),
+    responses=responses("invalid-request", "not-ready", "too-large", "unsupported-media"),
     dependencies=[Depends(require_json)],
 )
 def post_batch(requests: Annotated[list[JsonValue], Body()], planner: PlannerState) -> Response:

@@ -1,6 +1,7 @@
 """POST /plans and GET /plans/{id}: plans that are kept."""
 
-import orjson
+import json
+
 from fastapi import APIRouter, Depends, Response
 
 from service.contract.plan import Plan
@@ -28,7 +29,7 @@ def post_plans(request: PlanRequest, planner: PlannerState, database: DatabaseSt
     """Answer one question and keep question and answer; the same question has the same address."""
     kept = keep_plan(database, planner, request)
     return Response(
-        orjson.dumps(kept.plan),
+        json.dumps(kept.plan),
         status_code=201,
         media_type="application/json",
         headers={"Location": f"/plans/{kept.id}"},
@@ -40,11 +41,11 @@ def post_plans(request: PlanRequest, planner: PlannerState, database: DatabaseSt
     summary="A kept plan",
     response_description="The plan as it was answered.",
     response_model=Plan,
-    responses=responses("not-found"),
+    responses=responses("not-found", "not-ready"),
 )
 def get_saved_plan(plan_id: str, database: DatabaseState) -> Response:
     """Give a kept plan as it was answered."""
     kept = find_plan(database, plan_id)
     if kept is None:
         raise Refusal("not-found", f"There is no saved plan {plan_id[:80]!r}.")
-    return Response(orjson.dumps(kept.plan), media_type="application/json")
+    return Response(json.dumps(kept.plan), media_type="application/json")

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
+import structlog
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import ErrorDetails
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
@@ -16,6 +18,7 @@ from service.contract.problem_kinds import PROBLEM_KINDS
 from service.contract.validation import refusal_of_errors
 from service.core.problems import InvalidRequest, PlanProblem
 
+log = structlog.get_logger(__name__)
 router = APIRouter(tags=["problems"])
 
 _SLUG_BY_STATUS = {
@@ -121,6 +124,12 @@ def install_problem_handlers(app: FastAPI, routers: Sequence[APIRouter]) -> None
             headers["Allow"] = ", ".join(sorted(_methods(routers, request)))
         detail = _HTTP_DETAILS.get(slug, str(refused.detail)).format(method=request.method, path=request.url.path)
         return problem_response(problem(slug, detail, instance=request.url.path), headers)
+
+    @app.exception_handler(SQLAlchemyError)
+    async def _database(request: Request, failure: SQLAlchemyError) -> Response:
+        log.error("the database failed", path=request.url.path, error=str(failure))
+        detail = "The database does not answer, or has no tables yet: run rigfit migrate."
+        return problem_response(problem("not-ready", detail, instance=request.url.path))
 
     @app.exception_handler(Exception)
     async def _failure(request: Request, _: Exception) -> Response:

@@ -54,6 +54,15 @@ def test_a_seeded_database_is_ready(stored: TestClient) -> None:
     assert stored.get("/readyz").json() == {"status": "ok"}
 
 
+def test_an_empty_database_is_not_ready(databases: Databases) -> None:
+    """Without tables every question is a problem that says what to do, and the service lives."""
+    settings = Settings(database_url=databases.copy_of("empty", lambda _: None))
+    with TestClient(create_app(settings)) as client:
+        assert client.get("/healthz").status_code == 200
+        for answer in (client.get("/readyz"), client.post("/plan", json=QUESTION), client.get("/plans/pln_0")):
+            assert "rigfit migrate" in expect_problem(answer, "not-ready").detail
+
+
 def test_an_empty_catalogue_is_not_ready(databases: Databases) -> None:
     """Without seeded catalogues the service lives, but says that it cannot answer yet."""
     from service.store.migrations import upgrade  # noqa: PLC0415
