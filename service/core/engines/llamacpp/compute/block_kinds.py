@@ -135,7 +135,8 @@ def _signatures(
 
 
 def _types(model: Model, il: int) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted((name, tensor.type.id) for name, tensor in weight_table(model).blocks[il].items()))
+    blocks = weight_table(model).blocks
+    return tuple(sorted((name, tensor.type.id) for name, tensor in blocks[il].items())) if il < len(blocks) else ()
 
 
 def _moved_by_block(locations: Mapping[str, int]) -> dict[int, tuple[tuple[str, int], ...]]:
