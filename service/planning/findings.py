@@ -53,11 +53,13 @@ class Findings:
 
     @property
     def offloaded(self) -> bool:
-        """Whether the host holds part of what cards could hold: layers, experts, or the cache."""
-        if not self.rig.gpus:
-            return False
+        """Whether the host holds part of what cards could hold: layers, experts, single tensors, or the cache.
+
+        Tables that a token looks one row up in, such as the embedding, always lie there.
+        """
         host = self.placement.host
-        return self.layers_on_host > 0 or host.kv_bytes > 0 or host.weights.expert_bytes > 0
+        resident_bytes = host.weights.weights_bytes - host.weights.lookup_bytes
+        return bool(self.rig.gpus) and (resident_bytes > 0 or host.kv_bytes > 0)
 
     @property
     def verdict(self) -> Verdict:

@@ -106,6 +106,18 @@ def test_layers_fixed_below_all_are_an_offload_that_was_asked_for() -> None:
     assert plan.engine.n_gpu_layers == 20
 
 
+@pytest.mark.parametrize(
+    "engine",
+    [{"kv_offload": False}, {"override_tensor": [r"blk\.3\.ffn_down=CPU"]}, {"n_gpu_layers": 0}, {"n_gpu_layers": 32}],
+    ids=str,
+)
+def test_whatever_lies_on_the_host_is_an_offload(engine: dict[str, Any]) -> None:
+    """A cache, one tensor, all layers or the first one on the host: it fits, but not all of it on the card."""
+    plan = ask("llama-3.1-8b:Q4_K_M", "rtx-3090", context_tokens=4096, engine=engine)
+    assert plan.verdict == "fits_with_host_offload"
+    assert "host-offload" in [warning.code for warning in plan.warnings]
+
+
 def test_llama_cpp_divides_by_free_memory_where_that_fits() -> None:
     """Two equal cards get the split that the engine makes by itself."""
     plan = ask(LLAMA_70B, "2x rtx-3090", context_tokens=16384)
