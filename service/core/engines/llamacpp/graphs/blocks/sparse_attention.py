@@ -12,16 +12,11 @@ from service.core.engines.llamacpp.compute.ops import (
     cont,
     custom,
     fill,
-    mul,
     mul_mat,
-    permute,
-    relu,
     reshape,
     rope,
     scale,
     set_rows,
-    sum_rows,
-    swap_12,
     top_k,
     view,
 )
@@ -29,6 +24,7 @@ from service.core.engines.llamacpp.graphs.blocks.attention import mha, output_pr
 from service.core.engines.llamacpp.graphs.blocks.inputs import AttentionInput, attention_mask, rotation_width
 from service.core.engines.llamacpp.graphs.blocks.norms import build_layer_norm
 from service.core.engines.llamacpp.graphs.context import Block, GraphContext
+from service.core.types import TensorType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +39,12 @@ class IndexerInput:
 def indexer_input(g: GraphContext, *, rotated: bool) -> IndexerInput:
     """rotated: keys are always rotated; else never, as the architecture has it.
 
-    The mask is F16 for the fused indexer, whatever attention uses.
+    The mask is F16, whatever attention uses.
     """
     width = rotation_width(g.hp.indexer_head_size)
     return IndexerInput(
         k_idxs=g.input("k_idxs_indexer", I64, g.n_tokens),
-        mask=attention_mask(g, "mask_indexer", g.cells("indexer"), F16 if "lid" in g.fused else F32),
+        mask=attention_mask(g, "mask_indexer", g.cells("indexer"), F16),
         k_rot=g.input("k_rot_indexer", F32, width, width) if rotated else None,
     )
 
@@ -70,30 +66,38 @@ def index_cells(
     weights = mul_mat(block.need("indexer.proj.weight"), cur)
     row = cells.nb[1]
     keys = view(cells, (hp.indexer_head_size, 1, cells.ne[1], cells.ne[2]), (row, row, cells.nb[2]))
-    score = score_cells(g, q, keys, weights, inp.mask)
+    score = score_cells(q, keys, weights, inp.mask)
     return cont(top_k(score, min(score.ne[0], hp.indexer_top_k)))
 
 
-def score_cells(g: GraphContext, q: Node, keys: Node, weights: Node, mask: Node) -> Node:
-    """How much each token wants each cell: [cells, tokens, 1, streams], in one operation where there is one.
+def score_cells(q: Node, keys: Node, weights: Node, mask: Node) -> Node:
+    """How much each token wants each cell: [cells, tokens, 1, streams] (ggml_lightning_indexer).
 
     q: [head, heads, tokens]; keys: [head, 1, cells, streams]; weights: [heads, tokens].
+    The operation is always used: cparams.fused_lid, src/llama-context.cpp:237-238.
     """
-    n_stream = keys.ne[3]
-    per_stream = q.ne[2] // n_stream
-    q = view(q, (q.ne[0], q.ne[1], per_stream, n_stream), (q.nb[1], q.nb[2], q.nb[3] // n_stream))
-    weights = view(
+    q, weights = by_stream(q, keys.ne[3]), scale(weights_by_stream(weights, keys.ne[3]))
+    return lightning_indexer(q, keys, weights, mask)
+
+
+def by_stream(q: Node, n_stream: int) -> Node:
+    """[head, heads, tokens] as [head, heads, tokens of a stream, streams]."""
+    return view(q, (q.ne[0], q.ne[1], q.ne[2] // n_stream, n_stream), (q.nb[1], q.nb[2], q.nb[3] // n_stream))
+
+
+def weights_by_stream(weights: Node, n_stream: int) -> Node:
+    """[heads, tokens] as [heads, tokens of a stream, 1, streams]."""
+    heads, n_tokens, _, _ = weights.ne
+    return view(
         weights,
-        (weights.ne[0], per_stream, weights.ne[2], n_stream),
+        (heads, n_tokens // n_stream, 1, n_stream),
         (weights.nb[1], weights.nb[2] // n_stream, weights.nb[3] // n_stream),
     )
-    weights = scale(weights)
-    if "lid" in g.fused:
-        return custom((keys.ne[2], per_stream, 1, n_stream), (q, keys, weights, mask))
-    score = mul_mat(swap_12(keys), swap_12(q))
-    score = relu(cont(permute(score, 2, 1, 0, 3)))
-    score = sum_rows(mul(score, weights))
-    return add(cont(permute(score, 2, 1, 0, 3)), mask)
+
+
+def lightning_indexer(q: Node, keys: Node, weights: Node, mask: Node) -> Node:
+    """The scores of all cells, everything apart by stream."""
+    return custom((keys.ne[2], q.ne[2], 1, keys.ne[3]), (q, keys, weights, mask))
 
 
 def build_attn_sparse(
@@ -122,13 +126,13 @@ def build_attn_sparse(
     return cur if block is None else output_projection(block, cur)
 
 
-def mask_of_chosen(mask: Node, chosen: Node) -> Node:
+def mask_of_chosen(mask: Node, chosen: Node, zeros_type: TensorType = F32) -> Node:
     """`mask` with every cell closed that is not among the chosen ones."""
     n_kv, per_stream, _, n_stream = mask.ne
     closed = fill(mask)
     closed = view(closed, (1, n_kv, per_stream, n_stream), closed.nb[:3])
     n_chosen = chosen.ne[0]
     rows = view(chosen, (n_chosen, per_stream, n_stream, 1), (chosen.nb[1], chosen.nb[2], chosen.nb[3]))
-    zeros = fill(leaf(F32, (1, n_chosen, per_stream, n_stream)))
+    zeros = fill(leaf(zeros_type, (1, n_chosen, per_stream, n_stream)))
     opened = set_rows(closed, zeros, rows)
     return add(view(opened, mask.ne, mask.nb[1:]), mask)
