@@ -140,6 +140,7 @@ def _compute(plan: PlacementInputs, *, pipelined: bool) -> ComputeBuffers:
             tensor_location=plan.layout.locations,
             pipeline_copies=SCHED_COPIES if pipelined else 1,
             op_offload=not plan.joint,
+            rules=plan.rules,
         )
     )
     return replace(found, device_bytes=found.device_bytes * len(plan.used)) if plan.joint else found

@@ -26,9 +26,13 @@ Rule = Literal[
     "fit_by_default",
     "fit_targets_per_device",
     "tensor_split_mode",
+    "f16_masks",
     "logits_rows_of_streams",
+    "attention_scratch_in_graph",
     "no_row_split_on_cuda",
     "kv_unified_per_slot",
+    "metal_attention_scratch",
+    "fused_sources_kept",
 ]
 
 
@@ -134,10 +138,22 @@ CHANGES: Final = (
         what="-sm tensor",
     ),
     Change(
+        rule="f16_masks",
+        since=date(2026, 5, 28),
+        pull_requests=(23764,),
+        what="masks of fused attention are F16 inputs, no longer F32 inputs that every device converts",
+    ),
+    Change(
         rule="logits_rows_of_streams",
         since=date(2026, 6, 1),
         pull_requests=(23861,),
         what="llama-server reserves logits for its streams instead of a whole batch",
+    ),
+    Change(
+        rule="attention_scratch_in_graph",
+        since=date(2026, 6, 4),
+        pull_requests=(23907,),
+        what="CUDA's F16 copies of a quantised cache are part of the compute buffer",
     ),
     Change(
         rule="kv_unified_per_slot",
@@ -150,6 +166,18 @@ CHANGES: Final = (
         since=date(2026, 7, 6),
         pull_requests=(24216,),
         what="-sm row is gone from CUDA and HIP",
+    ),
+    Change(
+        rule="metal_attention_scratch",
+        since=date(2026, 8, 20),
+        pull_requests=(27390, 27438),
+        what="Metal reserves F16 copies of the cache in the compute buffer",
+    ),
+    Change(
+        rule="fused_sources_kept",
+        since=date(2026, 9, 5),
+        pull_requests=(27301, 25952, 28422, 28948),
+        what="GPU backends keep what fused operations read, which makes compute buffers of mixtures of experts larger",
     ),
 )
 """Changes in the order they were merged; the day is the first of the month where only the month is known.

@@ -1,8 +1,8 @@
 """Size of one backend's compute buffer as a function of the cells of the caches.
 
 Graphs are built once with symbolic cell counts: powers of two far beyond any size, so that a size in bytes shows how
-often it contains each of them. Only addresses depend on the actual counts, and are found by walking through the memory
-events again.
+often it contains each of them, or 64ths of them. Only addresses depend on the actual counts, and are found by walking
+through the memory events again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,18 +11,16 @@ from typing import Final
 from service.core.engines.llamacpp.buffer_types import BufferRules
 from service.core.engines.llamacpp.compute.pool import ChunkedPool, Pool
 
-SYMBOLS: Final[Mapping[str, int]] = {
-    # no sum of two exponents is near a third, so a product of two counts is never mistaken for a count
-    "base": 1 << 60,
-    "swa": 1 << 140,
-    "indexer": 1 << 330,
-    "csa": 1 << 720,
-    "hca": 1 << 1500,
-}
+CELLS_PER_UNIT: Final = 64
+"""Counts of cells must be multiples of it: some backends keep notes for so many cells at once."""
+
+# no sum of two exponents is within 100 below a third, so a product of two counts is never mistaken for a count
+_EXPONENTS: Final = (("hca", 2200), ("csa", 1000), ("indexer", 600), ("swa", 230), ("base", 60))
+
+SYMBOLS: Final[Mapping[str, int]] = {kind: CELLS_PER_UNIT << exponent for kind, exponent in _EXPONENTS}
 """Stand-ins for the cells of the caches whose length follows the context."""
 
 _LIMIT: Final = 1 << 52
-_EXPONENTS: Final = tuple(sorted(((symbol.bit_length() - 1, kind) for kind, symbol in SYMBOLS.items()), reverse=True))
 
 Terms = tuple[tuple[str, int], ...]
 
@@ -32,12 +30,12 @@ class NotAffineError(Exception):
 
 
 def split_size(size: int) -> tuple[int, Terms]:
-    """Constant part and factor per kind of cells of a symbolic size in bytes.
+    """Constant part and bytes per unit of each kind of cells of a symbolic size in bytes.
 
     Raises NotAffineError where the size depends on the counts in another way.
     """
     terms: list[tuple[str, int]] = []
-    for exponent, kind in _EXPONENTS:
+    for kind, exponent in _EXPONENTS:
         factor, size = divmod(size, 1 << exponent)
         if factor:
             if factor >= _LIMIT:
@@ -53,12 +51,16 @@ class Footprint:
 
     constant: bytes of each piece, those that depend on cells left out; symbolic: these, as (piece, constant, terms).
     lasting: pieces taken before all others and never given back, whose sizes simply add up; rest: the other events.
+    remains: pieces that are what is kept of another.
     """
 
-    __slots__ = ("constant", "lasting", "peaks", "rest", "rules", "symbolic")
+    __slots__ = ("constant", "lasting", "peaks", "remains", "rest", "rules", "symbolic")
 
-    def __init__(self, rules: BufferRules, events: Sequence[int], sizes: Sequence[int]) -> None:
+    def __init__(
+        self, rules: BufferRules, events: Sequence[int], sizes: Sequence[int], remains: Mapping[int, int]
+    ) -> None:
         self.rules = rules
+        self.remains = remains
         mask = rules.alignment_bytes - 1
         used = {event for event in events if event >= 0}
         self.symbolic: dict[int, tuple[int, Terms]] = {}
@@ -69,7 +71,7 @@ class Footprint:
                 self.symbolic[piece] = constant, terms
             else:
                 self.constant[piece] = (constant + mask) & ~mask
-        given_back = {~event for event in events if event < 0}
+        given_back = {~event for event in events if event < 0}.union(remains.values())
         start = 0
         if rules.max_buffer_bytes is None:
             while start < len(events) and events[start] >= 0 and events[start] not in given_back:
@@ -84,7 +86,7 @@ class Footprint:
         sizes = {}
         for piece, (size, terms) in self.symbolic.items():
             for kind, factor in terms:
-                size += factor * cells[kind]  # noqa: PLW2901
+                size += factor * (cells[kind] // CELLS_PER_UNIT)  # noqa: PLW2901
             sizes[piece] = (size + mask) & ~mask
         constant = self.constant
         lasting = sum([sizes[piece] if piece in sizes else constant[piece] for piece in self.lasting])
@@ -98,11 +100,16 @@ class Footprint:
         """The furthest address of the events behind the lasting ones."""
         limit = self.rules.max_buffer_bytes
         pool = Pool() if limit is None else ChunkedPool(limit)
-        take, give_back = pool.alloc, pool.free
+        take, give_back, remains = pool.alloc, pool.free, self.remains
         addresses: dict[int, int] = {}
         for event in self.rest:
-            if event >= 0:
-                addresses[event] = take(sizes[event])
-            else:
+            if event < 0:
                 give_back(addresses[~event], sizes[~event])
+            elif event in remains:
+                whole, kept = remains[event], sizes[event]
+                addresses[event] = addresses[whole]
+                if sizes[whole] > kept:
+                    give_back(addresses[whole] + kept, sizes[whole] - kept)
+            else:
+                addresses[event] = take(sizes[event])
         return pool.peak_bytes

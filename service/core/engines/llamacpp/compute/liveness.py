@@ -5,7 +5,7 @@ None of this depends on sizes, so one walk serves every context length.
 Source: ggml/src/ggml-alloc.c (llama.cpp in llama-cpp-python 0.3.36, ggml 0.25.3).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from service.core.engines.llamacpp.compute.node import OUTPUT, Node, Op
 
@@ -14,13 +14,15 @@ class Lives:
     """What the allocator does with one graph, step by step.
 
     sizes: bytes of each piece of memory, before alignment. events: per backend, the number of a piece where it is taken
-    and its complement (~number) where it is given back.
+    and its complement (~number) where it is given back. remains: pieces that are not taken anew but are what is kept of
+    another, whose end is given back.
     """
 
-    __slots__ = ("events", "sizes")
+    __slots__ = ("events", "remains", "sizes")
 
     def __init__(self, n_backends: int) -> None:
         self.sizes: list[int] = []
+        self.remains: dict[int, int] = {}
         self.events: list[list[int]] = [[] for _ in range(n_backends)]
 
     def take(self, node: Node) -> None:
@@ -29,6 +31,20 @@ class Lives:
         node.owner_backend = node.place
         self.events[node.place].append(node.owner)
         self.sizes.append(node.size)
+
+    def take_over(self, node: Node, src: Node) -> None:
+        """Give `node` the memory of `src`, and back what `src` had beyond it.
+
+        Source: ggml_gallocr_free_extra_space, ggml/src/ggml-alloc.c:600-622.
+        """
+        node.owner = src.owner
+        node.owner_backend = src.owner_backend
+        if src.size != node.size:
+            node.owner = len(self.sizes)
+            self.remains[node.owner] = src.owner
+            self.events[src.owner_backend].append(node.owner)
+            self.sizes.append(node.size)
+        src.owner = -1
 
     def release(self, node: Node) -> None:
         """Give back what nobody reads any more: the node's memory, or that of the tensor it is the last view of."""
@@ -43,7 +59,7 @@ class Lives:
             node.owner = -1
 
 
-def trace(upfront: Sequence[Node], steps: Sequence[Node | tuple[Node, Node]], n_backends: int) -> Lives:
+def trace(upfront: Iterable[Node], steps: Iterable[Node | tuple[Node, Node]], n_backends: int) -> Lives:
     """Walk through a graph and note which memory is taken and given back.
 
     upfront: leafs and copies that are placed before anything else. steps: nodes in order; a pair (source, copy) copies
@@ -68,7 +84,7 @@ def trace(upfront: Sequence[Node], steps: Sequence[Node | tuple[Node, Node]], n_
             continue
         node: Node = step  # type: ignore[assignment]
         srcs = node.srcs
-        if node.view is None and not (Op.TRANSPOSE < node.op <= Op.LAST_INPLACE and _take_over(node, srcs)):
+        if node.view is None and not (Op.TRANSPOSE < node.op <= Op.LAST_INPLACE and _take_over(lives, node, srcs)):
             take(node)
         for src in srcs:
             left = src.children - 1
@@ -78,7 +94,7 @@ def trace(upfront: Sequence[Node], steps: Sequence[Node | tuple[Node, Node]], n_
     return lives
 
 
-def _take_over(node: Node, srcs: tuple[Node, ...]) -> bool:
+def _take_over(lives: Lives, node: Node, srcs: tuple[Node, ...]) -> bool:
     """Compute `node` into the memory of a source that nobody else reads."""
     for src in srcs:
         if (
@@ -90,8 +106,6 @@ def _take_over(node: Node, srcs: tuple[Node, ...]) -> bool:
             and src.nb == node.nb
             and src.type.id == node.type.id
         ):
-            node.owner = src.owner
-            node.owner_backend = src.owner_backend
-            src.owner = -1
+            lives.take_over(node, src)
             return True
     return False

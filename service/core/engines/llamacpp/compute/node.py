@@ -67,12 +67,13 @@ class Op:
     LIGHTNING_INDEXER: Final = 26
     MUL_MAT: Final = 27
     MUL_MAT_ID: Final = 28
-    SET_ROWS: Final = 29
-    SOLVE_TRI: Final = 30
-    SSM_CONV: Final = 31
-    SSM_SCAN: Final = 32
-    SUM_ROWS: Final = 33
-    TOP_K: Final = 34
+    NORM: Final = 29
+    SET_ROWS: Final = 30
+    SOLVE_TRI: Final = 31
+    SSM_CONV: Final = 32
+    SSM_SCAN: Final = 33
+    SUM_ROWS: Final = 34
+    TOP_K: Final = 35
 
 
 class Node:

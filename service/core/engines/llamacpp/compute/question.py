@@ -7,6 +7,7 @@ from types import MappingProxyType
 from service.core.architectures.hparams import Hparams
 from service.core.engines.llamacpp.context import ContextNumbers
 from service.core.engines.llamacpp.slots import SlotMap
+from service.core.engines.llamacpp.versions import NEWEST, VersionRules
 from service.core.types import Backend, Model
 
 
@@ -20,6 +21,7 @@ class ComputeQuestion:
     op_offload: whether devices compute large batches with weights of the host (--op-offload).
     fit_view: the figures that llama.cpp's own fit works with (first reserve only, without ties of operations to
     backends) instead of what it allocates.
+    rules: of the llama.cpp version; graphs themselves are always the newest.
     """
 
     model: Model
@@ -31,6 +33,7 @@ class ComputeQuestion:
     pipeline_copies: int = 1
     op_offload: bool = True
     fit_view: bool = False
+    rules: VersionRules = NEWEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,6 +67,7 @@ class GraphContext:
     hard_pins: whether anything is. memo: inputs and caches that several blocks share, and what else they hand on.
     fused: names of fused operations the backends have (gated delta net over one token per sequence "gdn_ar" and over
     more "gdn_ch", lightning indexer "lid", hyper-connections "hc"). probes: those in the graph, with their block.
+    f16_masks: whether masks of fused attention are F16 inputs.
 
     Source: llm_graph_context, src/llama-graph.cpp:1493-1536 (llama.cpp in llama-cpp-python 0.3.36).
     """
@@ -75,6 +76,7 @@ class GraphContext:
         "backends",
         "caches",
         "ctx",
+        "f16_masks",
         "fused",
         "graph",
         "hard_pins",
@@ -116,6 +118,7 @@ class GraphContext:
         pins: bool,
         hard_pins: bool,
         fused: frozenset[str],
+        f16_masks: bool = True,
     ) -> None:
         self.graph = Graph()
         self.table = table
@@ -138,6 +141,7 @@ class GraphContext:
         self.pins = pins
         self.hard_pins = hard_pins
         self.fused = fused
+        self.f16_masks = f16_masks
         self.memo: dict[object, Node] = {}
         self.probes: list[tuple[Node, int]] = []
 

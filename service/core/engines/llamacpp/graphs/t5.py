@@ -4,13 +4,13 @@ llama.cpp reserves memory for the decoder alone, or for the encoder where a file
 """
 
 from service.core.architectures.hparams import Hparams
-from service.core.engines.llamacpp.compute.node import F16, F32, I32, Node
+from service.core.engines.llamacpp.compute.node import F32, I32, Node
 from service.core.engines.llamacpp.compute.ops import add, cont, get_rows, mul_mat, permute, reshape
 from service.core.engines.llamacpp.graphs import graph
 from service.core.engines.llamacpp.graphs.blocks.attention import build_attn
 from service.core.engines.llamacpp.graphs.blocks.attention_variants import build_attn_uncached, uncached_mask
 from service.core.engines.llamacpp.graphs.blocks.feed_forward import build_ffn
-from service.core.engines.llamacpp.graphs.blocks.inputs import attention_input, token_embeddings
+from service.core.engines.llamacpp.graphs.blocks.inputs import attention_input, mask_input, token_embeddings
 from service.core.engines.llamacpp.graphs.blocks.norms import build_rms_norm, output_norm
 from service.core.engines.llamacpp.graphs.blocks.output import logits_of
 from service.core.engines.llamacpp.graphs.context import Block, GraphContext
@@ -91,7 +91,7 @@ def t5_decoder(g: GraphContext) -> None:
     hp = g.hp
     cur, inp, n_enc = token_embeddings(g), attention_input(g), hp.n_ctx_train
     encoded = g.input("cross_embd", F32, hp.n_embd_inp, n_enc)
-    cross_mask = g.input("cross_mask", F16 if g.flash_attn else F32, n_enc, g.n_tokens)
+    cross_mask = mask_input(g, "cross_mask", (n_enc, g.n_tokens, 1, 1))
     buckets = g.input("pos_bucket_dec", I32, g.cells("base"), g.n_tokens)
     for il in range(hp.dec_n_layer):
         block = _StackBlock(g, "dec", il)

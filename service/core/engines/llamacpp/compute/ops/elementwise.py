@@ -95,10 +95,15 @@ def rms_norm(a: Node) -> Node:
 
 def norm(a: Node) -> Node:
     """Mean-and-variance norm; never in place."""
+    return like(Op.NORM, a, (a,))
+
+
+def l2_norm(a: Node) -> Node:
+    """Rows of length 1 (also group_norm, sin, cos); never in place."""
     return like(Op.OTHER, a, (a,))
 
 
-group_norm = l2_norm = sin = cos = norm
+group_norm = sin = cos = l2_norm
 
 
 group_norm = l2_norm = sin = cos = norm

@@ -17,8 +17,7 @@ def flash_attn_ext(q: Node, k: Node, v: Node, mask: Node | None, sinks: Node | N
 
 def lightning_indexer(q: Node, keys: Node, weights: Node, mask: Node) -> Node:
     """Scores of all cells for each token, over all heads of the indexer."""
-    n_stream = mask.ne[3]
-    return new_node(Op.LIGHTNING_INDEXER, F32, (keys.ne[2], mask.ne[1], 1, n_stream), (q, keys, weights, mask))
+    return new_node(Op.LIGHTNING_INDEXER, F32, (keys.ne[2], q.ne[2], 1, q.ne[3]), (q, keys, weights, mask))
 
 
 def ssm_conv(sx: Node, kernel: Node) -> Node:

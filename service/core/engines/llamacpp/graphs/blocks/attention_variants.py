@@ -6,7 +6,7 @@ Source: build_attn, src/llama-graph.cpp:2775-2825, 2950-3020, 3080-3260, 3290-33
 
 from dataclasses import dataclass
 
-from service.core.engines.llamacpp.compute.node import F16, F32, Node
+from service.core.engines.llamacpp.compute.node import Node
 from service.core.engines.llamacpp.compute.ops import view
 from service.core.engines.llamacpp.graphs.blocks.attention import (
     hadamard,
@@ -17,7 +17,7 @@ from service.core.engines.llamacpp.graphs.blocks.attention import (
     store_rows,
     store_transposed,
 )
-from service.core.engines.llamacpp.graphs.blocks.inputs import AttentionInput, attention_input
+from service.core.engines.llamacpp.graphs.blocks.inputs import AttentionInput, attention_input, mask_input
 from service.core.engines.llamacpp.graphs.context import Block, GraphContext
 
 
@@ -133,8 +133,7 @@ def build_attn_latent_windowed(
 
 def uncached_mask(g: GraphContext, *, windowed: bool = False) -> Node:
     """Mask of tokens among themselves (build_attn_inp_no_cache); `windowed` the sliding-window one."""
-    type_ = F16 if g.flash_attn else F32
-    return g.input("mask_no_cache_swa" if windowed else "mask_no_cache", type_, g.n_tokens, g.n_tokens)
+    return mask_input(g, "mask_no_cache_swa" if windowed else "mask_no_cache", (g.n_tokens, g.n_tokens, 1, 1))
 
 
 def build_attn_uncached(

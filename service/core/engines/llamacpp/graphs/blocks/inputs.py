@@ -7,8 +7,8 @@ Source: src/llama-graph.cpp:2330-2470, 2780-2990, 3500-3620 and src/llama-kv-cac
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from service.core.engines.llamacpp.compute.node import F16, F32, I32, I64, Node
-from service.core.engines.llamacpp.compute.ops import cont, get_rows, pad, scale, view
+from service.core.engines.llamacpp.compute.node import F16, F32, I32, I64, Node, Shape
+from service.core.engines.llamacpp.compute.ops import cast, cont, get_rows, pad, scale, view
 from service.core.engines.llamacpp.graphs.context import GraphContext
 from service.core.types import TensorType
 
@@ -109,7 +109,20 @@ def attention_input(g: GraphContext, kind: str = "base") -> AttentionInput:
 
 
 def attention_mask(g: GraphContext, name: str, cells: int, type_: TensorType | None = None) -> Node:
-    """Which of `cells` each token sees, per stream; F16 for fused attention."""
-    if type_ is None:
-        type_ = F16 if g.flash_attn else F32
-    return g.input(name, type_, cells, g.n_tokens // g.n_stream, 1, g.n_stream)
+    """Which of `cells` each token sees, per stream, in the type attention wants unless one is given."""
+    shape = (cells, g.n_tokens // g.n_stream, 1, g.n_stream)
+    return mask_input(g, name, shape) if type_ is None else g.input(name, type_, *shape)
+
+
+def mask_input(g: GraphContext, name: str, shape: Shape) -> Node:
+    """A mask, F16 for fused attention; before such inputs existed an F32 one that every device converts.
+
+    Source: build_attn_inp_kq_mask, src/llama-graph.cpp:30-48; pull request 23764.
+    """
+    if g.f16_masks or not g.flash_attn:
+        return g.input(name, F16 if g.flash_attn else F32, *shape)
+    key = f"{name}_f16"
+    found = g.memo.get(key)
+    if found is None:
+        found = g.memo[key] = cast(g.input(name, F32, *shape), F16)
+    return found

@@ -1,0 +1,80 @@
+"""What decides over the graphs that are built for a question."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from service.core.architectures.hparams import Hparams, read_hparams
+from service.core.engines.llamacpp.buffer_types import buffer_rules
+from service.core.engines.llamacpp.compute.block_kinds import Representatives, representatives
+from service.core.engines.llamacpp.compute.footprint import SYMBOLS
+from service.core.engines.llamacpp.compute.question import ComputeQuestion
+from service.core.engines.llamacpp.compute.shape_twins import shape_twin
+from service.core.engines.llamacpp.context import ContextNumbers
+from service.core.engines.llamacpp.slots import SlotMap
+from service.core.engines.llamacpp.versions import CHANGES, Rule, VersionRules
+from service.core.types import Backend, Model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphInputs:
+    """A question whose context length is symbolic, or kept where `symbolic` is off.
+
+    built: the blocks that are looked at; two inputs with equal `built_key` have equal graphs whatever their slots.
+    """
+
+    model: Model
+    hp: Hparams
+    ctx: ContextNumbers
+    fully_offloaded: bool
+    output_device: int
+    slots: SlotMap = field(compare=False)
+    built: Representatives = field(compare=False)
+    built_key: Hashable
+    backends: tuple[Backend, ...]
+    moved: tuple[tuple[str, int], ...]
+    pipeline_copies: int
+    op_offload: bool
+    fit_view: bool
+    symbolic: bool
+    rules: frozenset[Rule]
+
+
+@lru_cache(maxsize=256)
+def _rules_in_force(rules: VersionRules) -> frozenset[Rule]:
+    return frozenset(change.rule for change in CHANGES if rules.has(change.rule))
+
+
+def graph_inputs(question: ComputeQuestion, *, symbolic: bool) -> GraphInputs:
+    """The part of a question that graphs depend on."""
+    ctx = question.ctx
+    if symbolic:
+        far = SYMBOLS["base"]
+        ctx = replace(ctx, n_ctx=far, n_ctx_seq=far, n_ubatch=ctx.n_tokens)
+    op_offload = question.op_offload and any(buffer_rules(backend).offloads_ops for backend in question.backends)
+    model, hp, slots, moved = question.model, question.hp, question.slots, question.tensor_location
+    if not op_offload or (slots.fully_offloaded and not moved):
+        model = shape_twin(model)
+        hp = read_hparams(model)
+    built = representatives(
+        model, hp, slots, question.backends, moved, with_types=op_offload, every_block=not ctx.offload_kqv
+    )
+    return GraphInputs(
+        model=model,
+        hp=hp,
+        ctx=ctx,
+        fully_offloaded=slots.fully_offloaded,
+        output_device=slots.output_device,
+        slots=slots,
+        built=built,
+        built_key=built.key,
+        backends=question.backends,
+        moved=tuple(moved.items()),
+        pipeline_copies=question.pipeline_copies,
+        op_offload=op_offload,
+        fit_view=question.fit_view,
+        symbolic=symbolic,
+        rules=_rules_in_force(question.rules),
+    )

@@ -1,0 +1,117 @@
+"""One graph of a model: built, put on backends, and walked through by the allocator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from service.core.engines.llamacpp.buffer_types import HOST_RULES, buffer_rules
+from service.core.engines.llamacpp.compute.footprint import SYMBOLS, Footprint
+from service.core.engines.llamacpp.compute.graph_inputs import GraphInputs
+from service.core.engines.llamacpp.compute.kept_sources import keep_sources
+from service.core.engines.llamacpp.compute.liveness import trace
+from service.core.engines.llamacpp.compute.schedule import OFFLOAD_MIN_BATCH, Split, place_nodes, split
+from service.core.engines.llamacpp.compute.scratch import add_scratch
+from service.core.engines.llamacpp.compute.weights import weight_table
+from service.core.engines.llamacpp.graphs import architecture_graph
+from service.core.engines.llamacpp.graphs.context import GraphContext
+from service.core.engines.llamacpp.kv_cache import kv_index
+from service.core.engines.llamacpp.slots import CPU, SlotMap
+from service.core.types import Backend
+
+FUSED_OPERATIONS: Final = frozenset(("gdn_ar", "gdn_ch", "lid", "hc"))
+"""Fused operations that are used: the delta rule and the indexer always, hyper-connections as all devices do.
+
+Source: src/llama-context.cpp:233-243, 507-584 (llama.cpp in llama-cpp-python 0.3.36).
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphMemory:
+    """Footprints of one graph per backend, the host last, for all backends that are built."""
+
+    footprints: tuple[Footprint, ...]
+    n_splits: int
+
+    def buffers(self, cells: Mapping[str, int]) -> list[int]:
+        """Bytes per backend, the host's last."""
+        return [footprint.bytes_for(cells) for footprint in self.footprints]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Tokens in sequences, and the rows whose logits are wanted."""
+
+    n_tokens: int
+    n_seqs: int
+    n_outputs: int
+
+
+def built_graph(inputs: GraphInputs, batch: Batch) -> GraphContext:
+    """The graph of a batch."""
+    model, hp, slots = inputs.model, inputs.hp, inputs.slots
+    host = len(inputs.backends)
+    g = GraphContext(
+        table=weight_table(model),
+        hp=hp,
+        metadata=model.metadata,
+        ctx=inputs.ctx,
+        caches={
+            group.layout.kind: replace(group, cells=SYMBOLS.get(group.layout.kind, group.cells))
+            if inputs.symbolic
+            else group
+            for group in kv_index(hp, inputs.ctx).groups
+        },
+        n_tokens=batch.n_tokens,
+        n_seqs=batch.n_seqs,
+        n_outputs=batch.n_outputs,
+        layers=inputs.built.layers,
+        backends=_block_backends(slots, host),
+        output_backend=host if slots.output_device == CPU else slots.output_device,
+        host=host,
+        moved={name: host if device == CPU else device for name, device in inputs.moved},
+        pins=not inputs.fit_view and (batch.n_tokens < OFFLOAD_MIN_BATCH or slots.fully_offloaded),
+        hard_pins=not inputs.fit_view,
+        fused=FUSED_OPERATIONS,
+        f16_masks="f16_masks" in inputs.rules,
+    )
+    architecture_graph(model.architecture).build(g)
+    return g
+
+
+def graph_memory(inputs: GraphInputs, batch: Batch) -> GraphMemory:
+    """Memory of the graph of a batch."""
+    g = built_graph(inputs, batch)
+    backends, host = inputs.backends, len(inputs.backends)
+    place_nodes(g.graph, backends, op_offload=inputs.op_offload)
+    plan = split(g.graph, inputs.pipeline_copies, copies_weights=bool(inputs.moved) or inputs.op_offload)
+    add_scratch(g.graph.nodes, backends, inputs.rules)
+    _pad_copies(plan.splits, backends)
+    if "fused_sources_kept" in inputs.rules:
+        for part in plan.splits:
+            if part.place < host:
+                part.nodes = keep_sources(part.nodes, backends[part.place])
+    lives = trace((*plan.copies, *g.graph.leafs), plan.steps, host + 1)
+    rules = [*map(buffer_rules, backends), HOST_RULES]
+    return GraphMemory(
+        footprints=tuple(Footprint(rules[i], lives.events[i], lives.sizes, lives.remains) for i in range(host + 1)),
+        n_splits=len(plan.splits),
+    )
+
+
+def _pad_copies(splits: Iterable[Split], backends: tuple[Backend, ...]) -> None:
+    """Copies of quantised tensors get what a backend adds to quantised rows."""
+    for part in splits:
+        if part.copied and part.place < len(backends):
+            rules = buffer_rules(backends[part.place])
+            for _, copy in part.copied:
+                if copy.type.block_elements > 1:
+                    copy.size = rules.allocated_bytes(copy.type, copy.ne[0], copy.size)
+
+
+def _block_backends(slots: SlotMap, host: int) -> list[int]:
+    backends: list[int] = []
+    for run in slots.runs:
+        backends += [host if run.device == CPU else run.device] * (run.end - run.first)
+    return backends
