@@ -28,21 +28,31 @@ def choose(model: Model, rig: Rig, settings: LlamaCppSettings, workload: Workloa
     the largest part of it, the rest on the host; else, or where the user fixed what would have to give, as asked.
     Raises as `place` does.
     """
+    choice = _chosen(model, rig, settings, workload.context_tokens, workload.parallel)
+    return replace(choice, question=replace(choice.question, workload=workload))
+
+
+@lru_cache(maxsize=1024)
+def _chosen(
+    model: Model, rig: Rig, settings: LlamaCppSettings, context_tokens: int | None, parallel: int
+) -> Choice:  # fmt: skip
+    """The choice for a context and a number of streams; how long prompts and answers are places nothing."""
+    workload = Workload(context_tokens=context_tokens, parallel=parallel)
     question = Question.of(model, rig, workload, may_use_one_card=settings.split_mode is None)
     settings = replace(settings, split_mode=settings.split_mode or "layer")
     full = settings if settings.n_gpu_layers is not None else replace(settings, n_gpu_layers="all")
-    asked = workload.context_tokens
-    found = _largest_fitting(question, full) if asked is None else _first_fitting(question, full, asked)
+    found = (
+        _largest_fitting(question, full) if context_tokens is None else _first_fitting(question, full, context_tokens)
+    )
     if found is not None:
         return found
     ceiling = question.ceiling_tokens(settings)
-    least = min(OFFLOAD_CONTEXT_TOKENS, ceiling) if asked is None else asked
+    least = min(OFFLOAD_CONTEXT_TOKENS, ceiling) if context_tokens is None else context_tokens
     offloaded = _offloaded(question, settings, least) if rig.gpus else None
     if offloaded is None:
         return question.place(full, least)
-    if asked is None:
-        longest = max_context_tokens(offloaded)
-        return question.place(offloaded.settings, max(longest, least))
+    if context_tokens is None:
+        return question.place(offloaded.settings, max(max_context_tokens(offloaded), least))
     return offloaded
 
 
