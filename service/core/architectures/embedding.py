@@ -107,5 +107,6 @@ def runs_alone(arch: Architecture, model: Model) -> bool:
     Source: ctx_other in src/llama-context.cpp:148-166 (llama.cpp in llama-cpp-python 0.3.36).
     """
     if arch.needs_target == "without_embeddings":
-        return "token_embd.weight" in model.tensor_by_name and "output.weight" in model.tensor_by_name
+        tied = arch.ties_embeddings != "never"
+        return "token_embd.weight" in model.tensor_by_name and (tied or "output.weight" in model.tensor_by_name)
     return arch.needs_target == "no"
