@@ -110,7 +110,7 @@ class ObservedRow:
         return LlamaCppSettings(
             n_batch=self.flags.get("b") or 2048,
             n_ubatch=self.flags.get("ub") or 512,
-            flash_attn={"1": True, "on": True, "ena": True, "0": False, "0 (": False, "off": False}.get(flash),
+            flash_attn={"1": True, "on": True, "ena": True, "0": False, "0 (": False, "off": False, "dis": False}.get(flash),
             cache_type_k=type_k,
             cache_type_v=type_k if type_v in (None, "mla") else type_v,
             kv_unified=self.unified,

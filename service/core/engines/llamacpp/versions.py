@@ -26,6 +26,7 @@ Rule = Literal[
     "fit_by_default",
     "fit_targets_per_device",
     "tensor_split_mode",
+    "drafts_read_all_rows",
     "f16_masks",
     "logits_rows_of_streams",
     "attention_scratch_in_graph",
@@ -136,6 +137,12 @@ CHANGES: Final = (
         since=date(2026, 4, 1),
         pull_requests=(19378, 22299, 22171),
         what="-sm tensor",
+    ),
+    Change(
+        rule="drafts_read_all_rows",
+        since=date(2026, 5, 15),
+        pull_requests=(22673, 25589),
+        what="Qwen3-Next, 3.5 and 3.6 compute all rows of their last block, which a draft may read",
     ),
     Change(
         rule="f16_masks",

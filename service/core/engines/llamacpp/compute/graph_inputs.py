@@ -1,4 +1,7 @@
-"""What decides over the graphs that are built for a question."""
+"""What decides over the graphs that are built for a question.
+
+Source: what llama_context::graph_reserve reads, src/llama-context.cpp:2523-2600 (llama.cpp in llama-cpp-python 0.3.36).
+"""
 
 from __future__ import annotations
 

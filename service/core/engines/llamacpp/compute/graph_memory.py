@@ -74,7 +74,7 @@ def built_graph(inputs: GraphInputs, batch: Batch) -> GraphContext:
         pins=not inputs.fit_view and (batch.n_tokens < OFFLOAD_MIN_BATCH or slots.fully_offloaded),
         hard_pins=not inputs.fit_view,
         fused=FUSED_OPERATIONS,
-        f16_masks="f16_masks" in inputs.rules,
+        rules=inputs.rules,
     )
     architecture_graph(model.architecture).build(g)
     return g

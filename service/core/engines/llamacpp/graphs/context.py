@@ -12,6 +12,7 @@ from service.core.engines.llamacpp.compute.ops import get_rows
 from service.core.engines.llamacpp.compute.weights import WeightTable
 from service.core.engines.llamacpp.context import ContextNumbers
 from service.core.engines.llamacpp.kv_cache import CacheGroup
+from service.core.engines.llamacpp.versions import Rule
 from service.core.types import MetadataValue, TensorType
 
 _STATES: Final = frozenset(("recurrent", "ple"))
@@ -67,7 +68,7 @@ class GraphContext:
     hard_pins: whether anything is. memo: inputs and caches that several blocks share, and what else they hand on.
     fused: names of fused operations the backends have (gated delta net over one token per sequence "gdn_ar" and over
     more "gdn_ch", lightning indexer "lid", hyper-connections "hc"). probes: those in the graph, with their block.
-    f16_masks: whether masks of fused attention are F16 inputs.
+    rules: those of the llama.cpp version that change graphs.
 
     Source: llm_graph_context, src/llama-graph.cpp:1493-1536 (llama.cpp in llama-cpp-python 0.3.36).
     """
@@ -76,7 +77,6 @@ class GraphContext:
         "backends",
         "caches",
         "ctx",
-        "f16_masks",
         "fused",
         "graph",
         "hard_pins",
@@ -96,6 +96,7 @@ class GraphContext:
         "pins",
         "prefix",
         "probes",
+        "rules",
         "table",
     )
 
@@ -118,7 +119,7 @@ class GraphContext:
         pins: bool,
         hard_pins: bool,
         fused: frozenset[str],
-        f16_masks: bool = True,
+        rules: frozenset[Rule],
     ) -> None:
         self.graph = Graph()
         self.table = table
@@ -141,7 +142,7 @@ class GraphContext:
         self.pins = pins
         self.hard_pins = hard_pins
         self.fused = fused
-        self.f16_masks = f16_masks
+        self.rules = rules
         self.memo: dict[object, Node] = {}
         self.probes: list[tuple[Node, int]] = []
 

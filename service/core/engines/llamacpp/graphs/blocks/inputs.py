@@ -119,7 +119,7 @@ def mask_input(g: GraphContext, name: str, shape: Shape) -> Node:
 
     Source: build_attn_inp_kq_mask, src/llama-graph.cpp:30-48; pull request 23764.
     """
-    if g.f16_masks or not g.flash_attn:
+    if "f16_masks" in g.rules or not g.flash_attn:
         return g.input(name, F16 if g.flash_attn else F32, *shape)
     key = f"{name}_f16"
     found = g.memo.get(key)
