@@ -85,7 +85,9 @@ def graph_memory(inputs: GraphInputs, batch: Batch) -> GraphMemory:
     g = built_graph(inputs, batch)
     backends, host = inputs.backends, len(inputs.backends)
     place_nodes(g.graph, backends, op_offload=inputs.op_offload)
-    plan = split(g.graph, inputs.pipeline_copies, copies_weights=bool(inputs.moved) or inputs.op_offload)
+    # a block that runs again may have its cache, and so its rope, on another device than its weights
+    copies_weights = bool(inputs.moved) or inputs.op_offload or inputs.hp.n_loops > 1
+    plan = split(g.graph, inputs.pipeline_copies, copies_weights=copies_weights)
     add_scratch(g.graph.nodes, backends, inputs.rules)
     _pad_copies(plan.splits, backends)
     if "fused_sources_kept" in inputs.rules:
