@@ -38,7 +38,7 @@ class GoldenRow:
         """The model of the row; a quant without a header here stands in by another of the same model."""
         if self.file == "architectures":
             return load_architecture_model(self.model_name)
-        if self.file == "graphs":
+        if self.file.startswith("graphs"):
             return load_graph_model(self.model_name)
         if self.has_header:
             return load_model(self.model_name)
