@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.databases import Databases
+from tests.databases import Databases, migrate_and_seed
 from tests.servers import served
 from tests.structure.repository import ROOT
 
@@ -47,11 +47,14 @@ def address(sqlite: Databases) -> Iterator[str]:
         yield address
 
 
-@pytest.mark.parametrize(("command", "output"), commands(setting_up=False))
-def test_example_prints_what_the_readme_shows(command: str, output: str, address: str) -> None:
+@pytest.mark.parametrize(
+    ("command", "output"), commands(setting_up=False), ids=lambda text: text.partition("\n")[0][:60]
+)
+def test_example_prints_what_the_readme_shows(command: str, output: str, address: str, sqlite: Databases) -> None:
     """An example of the README, pasted into a shell, prints what stands below it."""
     environment = os.environ | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "RIGFIT_DATABASE_URL": sqlite.copy_of("seeded", migrate_and_seed),
         "COLUMNS": "120",
         "NO_COLOR": "1",
     }
