@@ -42,7 +42,10 @@ class LlamaCppEngine(BaseModel):
         0, description="The card of split mode none (-mg); -1 means the host."
     )
     tensor_split: Annotated[list[Share], Field(min_length=1, max_length=16)] | None = Field(
-        None, description="Share of each card on any positive scale (-ts).", examples=[[3, 1]]
+        None,
+        description="Share of each card on any positive scale (-ts); null: chosen, or by free memory as llama.cpp does "
+        "where n_gpu_layers is stated.",
+        examples=[[3, 1]],
     )
     n_gpu_layers: Layers | Literal["all", "auto"] | None = Field(
         None,

@@ -58,7 +58,12 @@ def _context_steps(findings: Findings) -> Iterator[str]:
 
 
 def _split_steps(findings: Findings) -> Iterator[str]:
-    placement = findings.placement
+    placement, settings = findings.placement, findings.choice.settings
+    if len(placement.device_order) > 1 and placement.split_mode == "layer" and settings.tensor_split is None:
+        fixed = not findings.choice.question.may_balance
+        yield "Layers are divided by free memory, as llama.cpp does by itself" + (
+            ": with n_gpu_layers stated no other split is looked for." if fixed else "."
+        )
     for index, (gpu, device) in enumerate(zip(findings.rig.gpus, placement.devices, strict=True)):
         yield (
             f"Card {index} ({gpu.slug}) holds {device.weights_bytes:,} bytes of weights, {device.kv_bytes:,} of cache "

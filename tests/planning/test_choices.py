@@ -135,6 +135,20 @@ def test_a_split_is_found_where_the_default_overflows() -> None:
     assert "-ts" in plan.command.argv
 
 
+@pytest.mark.parametrize("n_gpu_layers", ["all", 65, 60])
+def test_who_fixes_the_layers_gets_the_engines_own_split(n_gpu_layers: int | str) -> None:
+    """With n_gpu_layers stated the split follows free memory, even where another one or one card alone would fit."""
+    gpus = ({"gpu": "rtx-3090", "free_bytes": 22 * 10**9}, {"gpu": "rtx-3090", "free_bytes": 2 * 10**9})
+    shares = {"n_gpu_layers": n_gpu_layers, "tensor_split": [22, 2]}
+    stated = ask(QWEN_32B, *gpus, context_tokens=2048, engine={"n_gpu_layers": n_gpu_layers})
+    by_memory = ask(QWEN_32B, *gpus, context_tokens=2048, engine=shares)
+    assert ask(QWEN_32B, *gpus, context_tokens=2048).fits
+    assert stated.verdict == "does_not_fit"
+    assert [device.layers for device in stated.devices] == [device.layers for device in by_memory.devices]
+    assert "-ts" not in stated.command.argv
+    assert any("by free memory" in step for step in stated.explanation)
+
+
 def test_one_card_alone_is_taken_where_no_split_fits() -> None:
     """Beside a card with no room to speak of, the large one works alone."""
     plan = ask(

@@ -25,7 +25,8 @@ def choose(model: Model, rig: Rig, settings: LlamaCppSettings, workload: Workloa
     """Fill every gap of `settings` and of the context.
 
     Everything on the cards if that fits, with llama.cpp's own split, else a balanced one, else on one card alone; else
-    the largest part of it, the rest on the host; else, or where the user fixed what would have to give, as asked.
+    the largest part of it, the rest on the host; else, or where the user fixed what would have to give, as asked. Who
+    fixes how many layers the cards take leaves the split to llama.cpp: no other one is looked for.
     Raises as `place` does.
     """
     choice = _chosen(model, rig, settings, workload.context_tokens, workload.parallel)
@@ -38,7 +39,13 @@ def _chosen(
 ) -> Choice:  # fmt: skip
     """The choice for a context and a number of streams; how long prompts and answers are places nothing."""
     workload = Workload(context_tokens=context_tokens, parallel=parallel)
-    question = Question.of(model, rig, workload, may_use_one_card=settings.split_mode is None)
+    question = Question.of(
+        model,
+        rig,
+        workload,
+        may_balance=settings.n_gpu_layers is None,
+        may_use_one_card=settings.n_gpu_layers is None and settings.split_mode is None,
+    )
     settings = replace(settings, split_mode=settings.split_mode or "layer")
     full = settings if settings.n_gpu_layers is not None else replace(settings, n_gpu_layers="all")
     found = (
@@ -73,7 +80,7 @@ def _largest_context(
     model: Model, rig: Rig, settings: LlamaCppSettings, parallel: int, ceiling_tokens: int
 ) -> int:  # fmt: skip
     """Largest context that fits, whatever context was asked for: it is the same for all of them."""
-    question = Question.of(model, rig, Workload(parallel=parallel), may_use_one_card=False)
+    question = Question.of(model, rig, Workload(parallel=parallel))
     return largest_context_tokens(
         lambda tokens: question.place(settings, tokens).needs, ceiling_tokens=ceiling_tokens
     )  # fmt: skip
@@ -151,7 +158,7 @@ def _splits(question: Question, settings: LlamaCppSettings, context_tokens: int)
     cards = len(default.placement.device_order)
     if default.fits or cards < 2 or settings.split_mode != "layer" or settings.tensor_split is not None:
         return
-    if cards <= MAX_SHARES:
+    if question.may_balance and cards <= MAX_SHARES:
         yield from _balanced(question, default)
     if question.may_use_one_card and settings.n_gpu_layers == "all":
         yield from _on_one_card(question, default)

@@ -12,20 +12,31 @@ from service.core.types import Model, Rig, Workload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What stays the same over all candidates."""
+    """What stays the same over all candidates.
+
+    may_balance, may_use_one_card: whether a balanced split, or one card alone, may stand in for llama.cpp's own split.
+    """
 
     model: Model
     hp: Hparams
     rig: Rig
     workload: Workload
-    may_use_one_card: bool
+    may_balance: bool = False
+    may_use_one_card: bool = False
 
     @classmethod
-    def of(cls, model: Model, rig: Rig, workload: Workload, *, may_use_one_card: bool) -> "Question":
-        """Question about a model; may_use_one_card: whether one card alone is a way to split it."""
+    def of(
+        cls, model: Model, rig: Rig, workload: Workload, *, may_balance: bool = False, may_use_one_card: bool = False
+    ) -> "Question":
+        """Question about a model."""
         return cls(
-            model=model, hp=read_hparams(model), rig=rig, workload=workload, may_use_one_card=may_use_one_card
-        )  # fmt: skip
+            model=model,
+            hp=read_hparams(model),
+            rig=rig,
+            workload=workload,
+            may_balance=may_balance,
+            may_use_one_card=may_use_one_card,
+        )
 
     def place(self, settings: LlamaCppSettings, context_tokens: int) -> "Choice":
         """Place one candidate, without a pipeline where only its copies of the inputs are too much.
