@@ -11,6 +11,7 @@ from service.core.engines.llamacpp.compute import ComputeQuestion, compute_buffe
 from service.core.engines.llamacpp.context import resolve_context
 from service.core.engines.llamacpp.overrides import parse_override_tensor, resolve_overrides
 from service.core.engines.llamacpp.slots import SlotMap, resolve_n_gpu_layers, split_slots
+from service.core.engines.llamacpp.versions import version_rules
 from service.core.engines.llamacpp.weights import weight_layout
 from service.core.tensor_types import TENSOR_TYPE_BY_NAME
 from service.core.types import Backend, Model, Tensor
@@ -20,7 +21,6 @@ from tests.observed_logs import ObservedRow, observed_rows
 
 # the catalogue's model of the same architecture and shape, by the name a log gives
 MODELS = {
-    "DeepSeek-R1 671B (Ollama default quant)": "deepseek-r1-671b:Q4_K_M",
     "DeepSeek-R1-Distill-Qwen-7B Q4_K_M": "qwen2.5-7b:Q4_K_M",
     "GLM-5.2 UD-Q4_K_XL": "glm-5:Q4_K_M",
     "Meta Llama 3.1 8B Instruct": "llama-3.1-8b:Q4_0",
@@ -49,19 +49,23 @@ STORED_AS = {
 
 _EXPERTS_OF = r"blk\.({})\.ffn_.*_exps\.weight=CPU"
 
-# what a log says in words only
+# what a log says in words only; a year without a month is made a day before masks were F16 where the host's buffer holds
+# F32 ones
 STATED: Mapping[str, Mapping[str, Any]] = {
     "glm52-q4kxl-4x-rtxpro6000-c896k": {"ts": "54,9,8,8", "ot": _EXPERTS_OF.format("[0-9]|[1-4][0-9]|5[0-3]")},
-    "glm52-q4kxl-4gpu-rocm-bench": {"c": 512, "np": 1, "op_offload": False},
+    "glm52-q4kxl-4gpu-rocm-bench": {"c": 512, "np": 1, "op_offload": False, "tool": "llama-bench"},
     "minimax-m21-iq4nl-4x3090": {
         "ot": _EXPERTS_OF.format("[1-9]|10|1[7-9]|2[0-5]|3[3-9]|4[01]|49|5[0-7]"),
+        "date": "2026-05-20",
     },
     "nemotron-ultra-550b-5090-b16": {"ot": "exps=CPU"},
-    "qwen3-coder-480b-q6kxl-rocm-3rpc": {"c": 512, "np": 1},
+    "qwen3-coder-480b-q6kxl-rocm-3rpc": {"c": 512, "np": 1, "tool": "llama-bench"},
+    "qwen36-27b-mtp-mmproj-2gpu": {"date": "2026-05-20", "n_draft": 3},
 }
 
 NOT_COMPARED = {
     "3x4090-pr15860-breakdown": "the log does not name the model",
+    "deepseek-r1-671b-8x-mi250x-ollama": "a conversion without latent attention, whose shape the log does not print",
     "kimi-k2-iq4xs-4gpu-ik": "ik_llama.cpp, a fork with graphs of its own",
     "nemotron51b-q5km-2x3090": "no model of this shape in the catalogue, and the log does not print it",
     "q6k-60layer-vulkan-20g-11g-oom": "the log does not name the model",
@@ -150,8 +154,12 @@ def compute_question(row: ObservedRow) -> ComputeQuestion:
     backends: tuple[Backend, ...] = (row.backend,) * len(row.values["devices"])
     entries = parse_override_tensor(str(flags["ot"]).replace("; ", ",")) if flags.get("ot") else ()
     layout = weight_layout(model, hp, resolve_overrides(entries, backends))
-    parallel = flags.get("np") or row.parallel
-    ctx = resolve_context(hp, row.settings(), int(flags["c"]), int(parallel), row.rules, backends=backends)
+    parallel = int(flags.get("np") or row.parallel)
+    rules = version_rules(None, flags["date"]) if "date" in flags else row.rules
+    settings = replace(row.settings(), tool=flags.get("tool", "llama-server"))
+    ctx = resolve_context(
+        hp, settings, int(flags["c"]), parallel, rules, backends=backends, n_draft=flags.get("n_draft", 0)
+    )
     slots = _slots(row, flags, hp.n_layer_all)
     return ComputeQuestion(
         model=model,
@@ -162,7 +170,7 @@ def compute_question(row: ObservedRow) -> ComputeQuestion:
         tensor_location=layout.locations,
         pipeline_copies=_copies(row, slots),
         op_offload=flags.get("op_offload", True),
-        rules=row.rules,
+        rules=rules,
     )
 
 

@@ -21,8 +21,9 @@ Rule = Literal[
     "n_cpu_moe",
     "flash_attn_auto",
     "unpadded_cache",
-    "padded_context",
     "server_default_slots",
+    "padded_context",
+    "vulkan_reorders",
     "fit_by_default",
     "fit_targets_per_device",
     "tensor_split_mode",
@@ -119,6 +120,12 @@ CHANGES: Final = (
         since=date(2025, 11, 7),
         pull_requests=(17046,),
         what="the context is padded to 256 tokens, and sliding-window caches always are",
+    ),
+    Change(
+        rule="vulkan_reorders",
+        since=date(2025, 11, 25),
+        pull_requests=(15850, 17475),
+        what="Vulkan computes the nodes of a graph in an order of its own, for prompts as well",
     ),
     Change(
         rule="fit_by_default",

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from service.core.engines.llamacpp.buffer_types import HOST_RULES, buffer_rules
 from service.core.engines.llamacpp.compute.footprint import SYMBOLS, Footprint
 from service.core.engines.llamacpp.compute.graph_inputs import GraphInputs
-from service.core.engines.llamacpp.compute.kept_sources import keep_sources
+from service.core.engines.llamacpp.compute.kept_sources import kept_sources, with_notes
 from service.core.engines.llamacpp.compute.liveness import trace
+from service.core.engines.llamacpp.compute.node import Node
 from service.core.engines.llamacpp.compute.schedule import OFFLOAD_MIN_BATCH, Split, place_nodes, split
 from service.core.engines.llamacpp.compute.scratch import add_scratch
+from service.core.engines.llamacpp.compute.vulkan_order import vulkan_order
 from service.core.engines.llamacpp.compute.weights import weight_table
 from service.core.engines.llamacpp.graphs import architecture_graph
 from service.core.engines.llamacpp.graphs.context import GraphContext
 from service.core.engines.llamacpp.kv_cache import kv_index
 from service.core.engines.llamacpp.slots import CPU, SlotMap
+from service.core.engines.llamacpp.versions import Rule
 from service.core.types import Backend
 
 FUSED_OPERATIONS: Final = frozenset(("gdn_ar", "gdn_ch", "lid", "hc"))
@@ -90,16 +93,26 @@ def graph_memory(inputs: GraphInputs, batch: Batch) -> GraphMemory:
     plan = split(g.graph, inputs.pipeline_copies, copies_weights=copies_weights)
     add_scratch(g.graph.nodes, backends, inputs.rules)
     _pad_copies(plan.splits, backends)
-    if "fused_sources_kept" in inputs.rules:
-        for part in plan.splits:
-            if part.place < host:
-                part.nodes = keep_sources(part.nodes, backends[part.place])
+    for part in plan.splits:
+        if part.place < host:
+            part.nodes = _optimised(part.nodes, backends[part.place], inputs.rules)
     lives = trace((*plan.copies, *g.graph.leafs), plan.steps, host + 1)
     rules = [*map(buffer_rules, backends), HOST_RULES]
     return GraphMemory(
         footprints=tuple(Footprint(rules[i], lives.events[i], lives.sizes, lives.remains) for i in range(host + 1)),
         n_splits=len(plan.splits),
     )
+
+
+def _optimised(nodes: Sequence[Node], backend: Backend, rules: frozenset[Rule]) -> Sequence[Node]:
+    """The nodes of a split as the backend wants them: in its order, with what it keeps.
+
+    Source: graph_optimize of each backend, see `kept_sources` and `vulkan_order`. Metal's order is not known here.
+    """
+    kept_for = kept_sources(nodes, backend) if "fused_sources_kept" in rules else {}
+    if backend == "vulkan" and "vulkan_reorders" in rules:
+        nodes = vulkan_order(nodes)
+    return with_notes(nodes, kept_for)
 
 
 def _pad_copies(splits: Iterable[Split], backends: tuple[Backend, ...]) -> None:

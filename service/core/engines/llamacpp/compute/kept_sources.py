@@ -19,6 +19,9 @@ Pattern: TypeAlias = tuple[int, ...]
 Kept: TypeAlias = tuple[int, list[Node]]
 """Position of the node that something is kept for, and what."""
 
+KeptFor: TypeAlias = Mapping[Node, list[Node]]
+"""What is kept for a node."""
+
 _MAX_REDUCED_EXPERTS: Final = 15
 _ROUTED_EXPERTS: Final = frozenset((1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 288, 576))
 
@@ -39,16 +42,17 @@ _ROUTERS: Final[tuple[Pattern, ...]] = tuple(
     for scale in ((Op.SCALE,), ())
 )
 
+VULKAN_ROUTERS: Final[tuple[Pattern, ...]] = (
+    (*_SOFTMAX_ROUTER, *_NORMALISED),
+    (Op.UNARY, *_BIASED, *_NORMALISED),
+    (Op.UNARY, Op.SQRT, *_BIASED, *_NORMALISED),
+    _SOFTMAX_ROUTER,
+    (Op.ARGSORT, Op.VIEW, Op.GET_ROWS, Op.RESHAPE, Op.SOFT_MAX, Op.RESHAPE),
+)
+"""Routers that Vulkan computes at once, tried in this order."""
+
 _VULKAN: Final[tuple[Pattern, ...]] = tuple(
-    (*pattern, *scale)
-    for pattern in (
-        (*_SOFTMAX_ROUTER, *_NORMALISED),
-        (Op.UNARY, *_BIASED, *_NORMALISED),
-        (Op.UNARY, Op.SQRT, *_BIASED, *_NORMALISED),
-        _SOFTMAX_ROUTER,
-        (Op.ARGSORT, Op.VIEW, Op.GET_ROWS, Op.RESHAPE, Op.SOFT_MAX, Op.RESHAPE),
-    )
-    for scale in ((Op.SCALE,), ())
+    (*pattern, *scale) for pattern in VULKAN_ROUTERS for scale in ((Op.SCALE,), ())
 )
 
 _METAL: Final[tuple[Pattern, ...]] = (
@@ -180,26 +184,32 @@ KEEPERS: Final[Mapping[Backend, Callable[[Sequence[Node]], Iterator[Kept]]]] = M
 """What each backend keeps, split by split; nothing where there is no entry."""
 
 
-def keep_sources(nodes: Sequence[Node], backend: Backend) -> Sequence[Node]:
+def kept_sources(nodes: Sequence[Node], backend: Backend) -> KeptFor:
+    """What `backend` keeps until which nodes of a split are computed.
+
+    Source: ggml_backend_sched_split_graph, ggml/src/ggml-backend.cpp:1459-1500.
+    """
+    find = KEEPERS.get(backend)
+    kept_for: dict[Node, list[Node]] = {}
+    for at, kept in find(nodes) if find else ():
+        known = kept_for.setdefault(nodes[at], [])
+        known += [node for node in kept if node not in known]
+    return kept_for
+
+
+def with_notes(nodes: Sequence[Node], kept_for: KeptFor) -> Sequence[Node]:
     """The nodes of one split, with a note behind each that something is kept for.
 
     A note reads what is kept and computes nothing. Changes the counts of readers.
-    Source: ggml_backend_sched_split_graph, ggml/src/ggml-backend.cpp:1459-1570.
+    Source: ggml-backend.cpp:1547-1565.
     """
-    find = KEEPERS.get(backend)
-    if find is None:
-        return nodes
-    notes: dict[int, list[Node]] = {}
-    for at, kept in find(nodes):
-        known = notes.setdefault(at, [])
-        known += [node for node in kept if node not in known]
-    if not notes:
+    if not kept_for:
         return nodes
     noted: list[Node] = []
-    for at, node in enumerate(nodes):
+    for node in nodes:
         noted.append(node)
-        if at in notes:
-            noted.append(_note(notes[at]))
+        if node in kept_for:
+            noted.append(_note(kept_for[node]))
     return noted
 
 

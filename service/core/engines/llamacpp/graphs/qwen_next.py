@@ -11,6 +11,7 @@ from service.core.engines.llamacpp.graphs.blocks import (
     build_rms_norm,
     experts_scaled,
     positions,
+    rms_output,
     state_input,
     token_embeddings,
 )
@@ -45,6 +46,7 @@ def _qwen_next(g: GraphContext, inputs: Projections, layer: DeltaLayer) -> None:
     cur = token_embeddings(g)
     states, inp, pos = state_input(g), attention_input(g), positions(g)
     routing = Routing(scaled=experts_scaled(g))
+    drafts_read_all_rows = "drafts_read_all_rows" in g.rules
     for il in g.layers:
         block = g.block(il)
         residual = cur
@@ -54,10 +56,15 @@ def _qwen_next(g: GraphContext, inputs: Projections, layer: DeltaLayer) -> None:
             cur = build_gated_delta(g, states, block, inputs(g, block, cur), il, layer)
         else:
             cur = build_gated_attention(g, inp, pos, cur, il)
+        if not drafts_read_all_rows:
+            cur, residual = g.select_outputs(il, cur, residual)
         residual = cur = add(cur, residual)
         cur = build_rms_norm(g, cur, block("post_attention_norm.weight"), il)
         cur = add(gated_experts_ffn(g, block, cur, routing, il), residual)
-    output_with_draft_seed(g, cur)
+    if drafts_read_all_rows:
+        output_with_draft_seed(g, cur)
+    else:
+        rms_output(g, cur)
 
 
 def _grouped_inputs(g: GraphContext, block: Block, cur: Node) -> DeltaInputs:
