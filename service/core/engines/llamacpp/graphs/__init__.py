@@ -1,4 +1,4 @@
-'''Compute graphs by architecture, transcribed from llama.cpp's src/models: one small file per family.
+"""Compute graphs by architecture, transcribed from llama.cpp's src/models: one small file per family.
 
 How to add one
 --------------
@@ -23,12 +23,15 @@ iSWA; build_attn_latent: K-only MLA; build_attn_uncached: no cache; build_rs and
             cur = add(build_ffn(block, cur), ffn_inp)
         rms_output(g, cur)
 
+A model of plain blocks is one row of the table in `graphs/dense.py` instead (`blocks/dense.py` has the choices).
+
 The file is found by itself: any module of this package is imported, and `@graph(name, …)` registers the function for
 the architecture names of `general.architecture`.
 
 What matters, since memory is what is computed here:
 
-* Which tensors exist, their shapes and types, who reads them, and the order. Numbers (scales, epsilons, kernels) do not.
+* Which tensors exist, their shapes and types, who reads them, and the order. Numbers (scales, epsilons, kernels) do
+  not.
 * Order is that of `ggml_build_forward_expand`: a node follows its sources, sources left to right. So keep the order of
   arguments (`add(a, b)` is not `add(b, a)`; the result has a's shape and may reuse either's memory) and every explicit
   `g.expand` that the source has. Building order alone does not matter.
@@ -47,7 +50,7 @@ What matters, since memory is what is computed here:
   the key is equal too. `layer_key=lambda hp, il: il` switches merging off.
 * `python benchmarks/compute_report.py --arch NAME --rows` compares with the golden tables (`--table architectures` for
   the tiny models of further architectures, `--full` without merging blocks, to tell a wrong graph from a wrong key).
-'''
+"""
 
 from __future__ import annotations
 
@@ -56,10 +59,13 @@ import pkgutil
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 from service.core.architectures.hparams import Hparams
-from service.core.engines.llamacpp.graphs.context import GraphContext
 from service.core.problems import Unsupported
+
+if TYPE_CHECKING:  # what graphs work with is made of the package that asks for graphs
+    from service.core.engines.llamacpp.graphs.context import GraphContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
