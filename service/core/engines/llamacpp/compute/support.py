@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from service.core.engines.llamacpp.cache_types import CacheTypes
-from service.core.engines.llamacpp.compute.node import Node, Op
+from service.core.engines.llamacpp.compute.node import F16, Node, Op
 from service.core.engines.llamacpp.flash_kernels import FLASH_KERNELS
 from service.core.types import Backend
 
@@ -50,6 +50,20 @@ def _scan(states: frozenset[int], head_multiple: int, *, first_kind: bool) -> Ca
     return computes
 
 
+def _is_permuted(node: Node) -> bool:
+    return not node.nb[0] <= node.nb[1] <= node.nb[2] <= node.nb[3]
+
+
+def _sycl_product(node: Node) -> bool:
+    """All but two shapes of F16 products over several heads and streams, which oneDNN gets wrong."""
+    a, b = node.srcs[:2]
+    if a.type is not F16:
+        return True
+    if _is_permuted(a):
+        return a.ne[2] == 1 or a.ne[3] == 1 or a.is_contiguous
+    return not (_is_permuted(b) and b.ne[2] > 1 and b.ne[3] > 1 and a.ne[0] > 128 and a.ne[2] == 1)
+
+
 _CUDA: Final[Mapping[int, Callable[[Node], bool]]] = {
     Op.FLASH_ATTN_EXT: _attention("cuda"),
     Op.LIGHTNING_INDEXER: _indexer(frozenset((32, 64))),
@@ -75,6 +89,7 @@ LIMITED: Final[Mapping[Backend, Mapping[int, Callable[[Node], bool]]]] = Mapping
         "sycl": {
             Op.FLASH_ATTN_EXT: _attention("sycl"),
             Op.LIGHTNING_INDEXER: _indexer(None, _CACHE_TYPES | {"iq4_nl"}),
+            Op.MUL_MAT: _sycl_product,
             Op.SOLVE_TRI: lambda node: node.srcs[0].ne[0] <= 64 and node.srcs[1].ne[0] <= 64,
             Op.SSM_SCAN: _scan(frozenset((128, 256)), 32, first_kind=False),
         },
