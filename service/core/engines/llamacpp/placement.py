@@ -23,6 +23,7 @@ from service.core.engines.llamacpp.weights import (
     NO_WEIGHTS,
     PlacedWeights,
     Weights,
+    locations,
     place_weights,
 )
 from service.core.types import Backend, Model, Rig, Workload
@@ -137,7 +138,7 @@ def _compute(plan: PlacementInputs, *, pipelined: bool) -> ComputeBuffers:
             ctx=plan.ctx,
             slots=plan.slots,
             backends=plan.backends[:1] if plan.joint else plan.backends,
-            tensor_location=plan.layout.locations,
+            tensor_location=locations(plan.layout, plan.slots, plan.backends),
             pipeline_copies=SCHED_COPIES if pipelined else 1,
             op_offload=not plan.joint,
             rules=plan.rules,

@@ -146,6 +146,34 @@ def slot_sums(layout: WeightLayout, backend: Backend) -> SlotSums:
 
 
 @lru_cache(maxsize=1024)
+def refused_names(layout: WeightLayout, backend: Backend) -> Mapping[int, tuple[str, ...]]:
+    """Names of the weights that a device of `backend` leaves to the host, by slot; slots without any are left out."""
+    refused: dict[int, tuple[str, ...]] = {}
+    for slot, tensors in enumerate(layout.by_slot):
+        names = tuple(
+            loaded.tensor.name
+            for loaded in tensors
+            if not supports_weight(backend, loaded.op, loaded.tensor, layout.hp)
+        )
+        if names:
+            refused[slot] = names
+    return MappingProxyType(refused)
+
+
+def locations(layout: WeightLayout, slots: SlotMap, backends: Sequence[Backend]) -> Mapping[str, int]:
+    """Where weights lie that are not with their slot, by name: overridden, or on the host because of their backend."""
+    refused = {
+        name: CPU
+        for run in slots.runs
+        if run.device != CPU
+        for slot, names in refused_names(layout, backends[run.device]).items()
+        if run.first <= slot < run.end
+        for name in names
+    }
+    return {**refused, **layout.locations} if refused else layout.locations
+
+
+@lru_cache(maxsize=1024)
 def pinned_weights(layout: WeightLayout, target: int, backend: Backend) -> Weights:
     """Weights that overrides send to one target, whatever the slots."""
     return weights_of(layout.overridden.get(target, ()), backend)
