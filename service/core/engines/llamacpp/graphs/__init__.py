@@ -7,8 +7,7 @@ in `compute.ops`, the pieces of llama-graph.cpp in `graphs.blocks` (build_attn: 
 iSWA; build_attn_latent: K-only MLA; build_attn_uncached: no cache; build_rs and others: recurrent state)::
 
     @graph("qwen2")
-    def qwen2(g: GraphContext) -> None:
-        \"""src/models/qwen2.cpp.\"""
+    def qwen2(g: GraphContext) -> None:          # with the source as docstring: src/models/qwen2.cpp
         cur = token_embeddings(g)
         inp, pos = attention_input(g), positions(g)
         for il in g.layers:                      # not range(n_layer): repeated blocks are left out
@@ -59,13 +58,10 @@ import pkgutil
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
 from service.core.architectures.hparams import Hparams
+from service.core.engines.llamacpp.graphs.context import GraphContext
 from service.core.problems import Unsupported
-
-if TYPE_CHECKING:  # what graphs work with is made of the package that asks for graphs
-    from service.core.engines.llamacpp.graphs.context import GraphContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

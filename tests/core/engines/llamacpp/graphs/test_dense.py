@@ -2,11 +2,9 @@
 
 import pytest
 
-from service.core.engines.llamacpp.graphs import architecture_graph
-from service.core.engines.llamacpp.graphs.dense import DENSE_MODELS
+from service.core.engines.llamacpp.compute.block_kinds import block_kinds
 from service.core.engines.llamacpp.placement import SCHED_COPIES
 from service.core.engines.llamacpp.settings import Tool
-from service.core.problems import Unsupported
 from tests.compute_rows import observed_compute, planned_compute
 from tests.golden_rows import GoldenRow, golden_rows
 
@@ -69,11 +67,9 @@ def test_gemma_needs_what_llamacpp_allocates(architecture: str) -> None:
 
 
 def test_exaone4_needs_what_llamacpp_allocates() -> None:
-    """EXAONE 4, whose golden figures lack one hidden state per copy of a pipeline on every device but the first.
-
-    They were estimated without ties of norms to devices and corrected for what that usually adds; blocks that begin
-    without a norm have nothing to correct: small models of 64 blocks that were really allocated hold these copies.
-    """
+    """EXAONE 4, whose golden figures lack a hidden state per copy of a pipeline on every device but the first."""
+    # They were estimated without ties of norms to devices and corrected for what that usually adds; blocks that begin
+    # without a norm have nothing to correct: small models of 64 blocks that were really allocated hold these copies.
     rows = large_rows("exaone4")
     wrong = []
     for row in rows:
@@ -110,12 +106,8 @@ def test_small_models_need_what_llamacpp_allocates(name: str) -> None:
     assert wrong == []
 
 
-def test_every_row_of_the_dense_table_is_a_graph() -> None:
-    """Each row is registered under its name, and blocks that differ by rope alone are told apart."""
-    assert all(architecture_graph(name).layer_key is model.rope for name, model in DENSE_MODELS.items())
-
-
-def test_an_unknown_architecture_has_no_graph() -> None:
-    """The problem names it."""
-    with pytest.raises(Unsupported, match="'gptj'"):
-        architecture_graph("gptj")
+def test_blocks_that_differ_by_rope_alone_are_told_apart() -> None:
+    """Every fourth block of SmolLM 3 has no rope, and is no substitute for one that has."""
+    row = next(row for row in golden_rows("graphs_dense") if row.model_name == "smollm3")
+    kinds = block_kinds(row.model, row.hp)
+    assert kinds[3] != kinds[0] == kinds[1] == kinds[2] == kinds[4] == kinds[5]

@@ -1,6 +1,8 @@
 """Models of plain blocks: norm, attention, residual, norm, feed-forward network, residual.
 
 Most architectures differ from this one only in what the file's tensors say already and in a few choices: DenseModel.
+
+Source: src/models/internlm2.cpp:48-139 and its like (llama.cpp in llama-cpp-python 0.3.36).
 """
 
 from collections.abc import Callable
