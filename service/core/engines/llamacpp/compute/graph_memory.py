@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from service.core.engines.llamacpp.buffer_types import HOST_RULES, buffer_rules
 from service.core.engines.llamacpp.compute.footprint import SYMBOLS, Footprint
@@ -22,12 +21,6 @@ from service.core.engines.llamacpp.kv_cache import kv_index
 from service.core.engines.llamacpp.slots import CPU, SlotMap
 from service.core.engines.llamacpp.versions import Rule
 from service.core.types import Backend
-
-FUSED_OPERATIONS: Final = frozenset(("gdn_ar", "gdn_ch", "lid", "hc"))
-"""Fused operations that are used: the delta rule and the indexer always, hyper-connections as all devices do.
-
-Source: src/llama-context.cpp:233-243, 507-584 (llama.cpp in llama-cpp-python 0.3.36).
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +44,8 @@ class Batch:
     n_outputs: int
 
 
-def built_graph(inputs: GraphInputs, batch: Batch) -> GraphContext:
-    """The graph of a batch."""
+def built_graph(inputs: GraphInputs, batch: Batch, *, fused_post: bool = True) -> GraphContext:
+    """The graph of a batch; fused_post: whether residual streams are updated by one operation."""
     model, hp, slots = inputs.model, inputs.hp, inputs.slots
     host = len(inputs.backends)
     g = GraphContext(
@@ -76,16 +69,31 @@ def built_graph(inputs: GraphInputs, batch: Batch) -> GraphContext:
         moved={name: host if device == CPU else device for name, device in inputs.moved},
         pins=not inputs.fit_view and (batch.n_tokens < OFFLOAD_MIN_BATCH or slots.fully_offloaded),
         hard_pins=not inputs.fit_view,
-        fused=FUSED_OPERATIONS,
+        fused_post=fused_post,
         rules=inputs.rules,
     )
     architecture_graph(model.architecture).build(g)
     return g
 
 
-def graph_memory(inputs: GraphInputs, batch: Batch) -> GraphMemory:
+def fuses_post(inputs: GraphInputs, n_seqs: int) -> bool:
+    """Whether residual streams are updated by one operation: only if each runs on its own block's backend.
+
+    A block on the host may hand that over to the device behind it, unless the architecture ties it down. Other fused
+    operations are used always, or always run where their block is.
+
+    Source: llama_context::resolve_fused_ops, src/llama-context.cpp:507-584 (llama.cpp in llama-cpp-python 0.3.36).
+    """
+    if not inputs.hp.dsv4_hc_mult or (inputs.fully_offloaded and not inputs.moved):
+        return True
+    g = built_graph(inputs, Batch(n_tokens=n_seqs, n_seqs=n_seqs, n_outputs=n_seqs))
+    place_nodes(g.graph, inputs.backends, op_offload=inputs.op_offload)
+    return all(node.place == g.backends[il] for node, il in g.probes)
+
+
+def graph_memory(inputs: GraphInputs, batch: Batch, *, fused_post: bool) -> GraphMemory:
     """Memory of the graph of a batch."""
-    g = built_graph(inputs, batch)
+    g = built_graph(inputs, batch, fused_post=fused_post)
     backends, host = inputs.backends, len(inputs.backends)
     place_nodes(g.graph, backends, op_offload=inputs.op_offload)
     # a block that runs again may have its cache, and so its rope, on another device than its weights

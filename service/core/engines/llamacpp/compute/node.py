@@ -60,7 +60,6 @@ class Op:
     LAST_INPLACE: Final = UNARY
     OTHER: Final = 20
     ARGSORT: Final = 21
-    CUMSUM: Final = 22
     FLASH_ATTN_EXT: Final = 23
     GATED_DELTA_NET: Final = 24
     GET_ROWS: Final = 25
@@ -69,7 +68,6 @@ class Op:
     MUL_MAT_ID: Final = 28
     NORM: Final = 29
     SET_ROWS: Final = 30
-    SOLVE_TRI: Final = 31
     SSM_CONV: Final = 32
     SSM_SCAN: Final = 33
     SUM_ROWS: Final = 34

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from service.core.engines.llamacpp.compute.footprint import CELLS_PER_UNIT, SYMBOLS, NotAffineError
 from service.core.engines.llamacpp.compute.graph_inputs import GraphInputs, graph_inputs
-from service.core.engines.llamacpp.compute.graph_memory import Batch, GraphMemory, graph_memory
+from service.core.engines.llamacpp.compute.graph_memory import Batch, GraphMemory, fuses_post, graph_memory
 from service.core.engines.llamacpp.compute.question import ComputeBuffers, ComputeQuestion
 from service.core.engines.llamacpp.compute.schedule import OFFLOAD_MIN_BATCH
 from service.core.engines.llamacpp.graphs import architecture_graph
@@ -20,13 +20,26 @@ def compute_buffers(question: ComputeQuestion) -> ComputeBuffers:
     Source: sched_reserve, src/llama-context.cpp:616-768: prompt, generation and prompt batch again; a buffer is the
     largest of the three.
     """
-    groups = kv_index(question.hp, question.ctx).groups
-    cells: dict[str, int] = {group.layout.kind: group.cells for group in groups if group.layout.kind in SYMBOLS}
+    cells = cells_by_kind(question)
     inputs = graph_inputs(question, symbolic=_may_be_symbolic(question, cells))
     try:
-        graphs = _graphs(inputs)
+        return buffers_of(inputs, cells)
     except NotAffineError:
-        graphs = _graphs(graph_inputs(question, symbolic=False))
+        return buffers_of(graph_inputs(question, symbolic=False), cells)
+
+
+def cells_by_kind(question: ComputeQuestion) -> Mapping[str, int]:
+    """Cells per stream of the caches whose length follows the context."""
+    groups = kv_index(question.hp, question.ctx).groups
+    return {group.layout.kind: group.cells for group in groups if group.layout.kind in SYMBOLS}
+
+
+def buffers_of(inputs: GraphInputs, cells: Mapping[str, int]) -> ComputeBuffers:
+    """The largest buffers of all graphs that llama.cpp reserves, where the caches have `cells`.
+
+    Raises NotAffineError where the graphs of symbolic counts of cells do not stand for all counts.
+    """
+    graphs = _graphs(inputs)
     sizes = graphs[0].buffers(cells)
     for graph in graphs[1:]:
         sizes = list(map(max, sizes, graph.buffers(cells)))
@@ -40,10 +53,13 @@ def compute_buffers(question: ComputeQuestion) -> ComputeBuffers:
 def _may_be_symbolic(question: ComputeQuestion, cells: Mapping[str, int]) -> bool:
     """Whether one graph stands for every context length.
 
-    A context shorter than the indexer's choice changes the graph itself; counts of cells must be whole units.
+    A context shorter than the indexer's choice changes the graph itself; counts of cells must be whole units, and so
+    must counts of an indexer's pools of cells.
     """
-    long_enough = not question.hp.indexer_top_k or min(cells.values(), default=0) > question.hp.indexer_top_k
-    return long_enough and all(count % CELLS_PER_UNIT == 0 for count in cells.values())
+    hp = question.hp
+    long_enough = not hp.indexer_top_k or min(cells.values(), default=0) > hp.indexer_top_k
+    unit = CELLS_PER_UNIT * max(1, hp.indexer_kpool)
+    return long_enough and all(count % unit == 0 for count in cells.values())
 
 
 @lru_cache(maxsize=4096)
@@ -59,7 +75,8 @@ def _graphs(inputs: GraphInputs) -> tuple[GraphMemory, ...]:
             batches.append(Batch(n_tokens=n_seqs, n_seqs=n_seqs, n_outputs=n_seqs))
         if n_seqs > 1 and architecture_graph(inputs.model.architecture).reserves_one_sequence:
             batches.append(Batch(n_tokens=ctx.n_tokens, n_seqs=1, n_outputs=ctx.n_outputs))
-    return tuple([graph_memory(inputs, batch) for batch in batches])
+    fused_post = fuses_post(inputs, n_seqs)
+    return tuple([graph_memory(inputs, batch, fused_post=fused_post) for batch in batches])
 
 
 def _generation_counts(inputs: GraphInputs) -> bool:

@@ -122,7 +122,6 @@ SCRATCH: Final[Mapping[Backend, Mapping[int, ScratchRule]]] = MappingProxyType(
             Op.FLASH_ATTN_EXT: _metal_attention,
             Op.MUL_MAT_ID: _metal_experts,
             Op.ARGSORT: _metal_twice,
-            Op.CUMSUM: _metal_twice,
             Op.TOP_K: _metal_top_k,
         },
     }

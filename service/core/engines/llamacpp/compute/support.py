@@ -90,7 +90,6 @@ LIMITED: Final[Mapping[Backend, Mapping[int, Callable[[Node], bool]]]] = Mapping
             Op.FLASH_ATTN_EXT: _attention("sycl"),
             Op.LIGHTNING_INDEXER: _indexer(None, _CACHE_TYPES | {"iq4_nl"}),
             Op.MUL_MAT: _sycl_product,
-            Op.SOLVE_TRI: lambda node: node.srcs[0].ne[0] <= 64 and node.srcs[1].ne[0] <= 64,
             Op.SSM_SCAN: _scan(frozenset((128, 256)), 32, first_kind=False),
         },
     }

@@ -66,8 +66,8 @@ class GraphContext:
     host: number of the host's backend, behind the devices'. backends: backend of each block.
     caches: by kind ("base", "swa", "indexer", "recurrent", …). pins: whether norms are tied to their block's backend,
     hard_pins: whether anything is. memo: inputs and caches that several blocks share, and what else they hand on.
-    fused: names of fused operations the backends have (gated delta net over one token per sequence "gdn_ar" and over
-    more "gdn_ch", lightning indexer "lid", hyper-connections "hc"). probes: those in the graph, with their block.
+    fused_post: whether residual streams are updated by one operation. probes: such operations in the graph, with their
+    block.
     rules: those of the llama.cpp version that change graphs.
 
     Source: llm_graph_context, src/llama-graph.cpp:1493-1536 (llama.cpp in llama-cpp-python 0.3.36).
@@ -77,7 +77,7 @@ class GraphContext:
         "backends",
         "caches",
         "ctx",
-        "fused",
+        "fused_post",
         "graph",
         "hard_pins",
         "host",
@@ -118,7 +118,7 @@ class GraphContext:
         moved: Mapping[str, int],
         pins: bool,
         hard_pins: bool,
-        fused: frozenset[str],
+        fused_post: bool,
         rules: frozenset[Rule],
     ) -> None:
         self.graph = Graph()
@@ -141,7 +141,7 @@ class GraphContext:
         self.moved = moved
         self.pins = pins
         self.hard_pins = hard_pins
-        self.fused = fused
+        self.fused_post = fused_post
         self.rules = rules
         self.memo: dict[object, Node] = {}
         self.probes: list[tuple[Node, int]] = []

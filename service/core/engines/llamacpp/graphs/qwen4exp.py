@@ -79,9 +79,9 @@ def qwen4exp(g: GraphContext) -> None:
         else:
             cur = _attention(g, inp, pos, block, cur, il)
         cur, inject = g.select_outputs(il, cur, inject)
-        streams = _combine(g, _select_streams(g, streams, il), cur, inject)
+        streams = _combine(_select_streams(g, streams, il), cur, inject)
         cur, inject = _mix(g, block, "hc_ffn", streams)
-        streams = _combine(g, streams, gated_experts_ffn(g, block, cur, routing, il), inject)
+        streams = _combine(streams, gated_experts_ffn(g, block, cur, routing, il), inject)
         g.pin_norm(streams, il)
     cur = _final_mix(g, streams)
     g.finish(cur, logits_of(g, cur))
@@ -90,11 +90,8 @@ def qwen4exp(g: GraphContext) -> None:
 def _mix(g: GraphContext, block: Block, name: str, streams: Node) -> tuple[Node, Node]:
     """One input for a block out of all streams, and how strongly each takes up what comes of it (build_hc_mix)."""
     normed, gate = _gate(g, streams, *(block.need(f"{name}_{part}.weight") for part in ("norm", "down", "up")))
-    if "hc" in g.fused:
-        wide = tuple(reshape(x, g.n_embd, g.hp.dsv4_hc_mult, x.ne[1]) for x in (normed, gate))
-        mixed = custom((g.n_embd, normed.ne[1], 1, 1), wide)
-    else:
-        mixed = _mean(g, mul(normed, sigmoid(gate)))
+    wide = tuple(reshape(x, g.n_embd, g.hp.dsv4_hc_mult, x.ne[1]) for x in (normed, gate))
+    mixed = custom((g.n_embd, normed.ne[1], 1, 1), wide)
     return mixed, mul_mat(block.need(f"{name}_inject.weight"), normed)
 
 
@@ -126,15 +123,10 @@ def _final_mix(g: GraphContext, streams: Node) -> Node:
     return _mean(g, mul(normed, sigmoid(gate)))
 
 
-def _combine(g: GraphContext, streams: Node, cur: Node, inject: Node) -> Node:
+def _combine(streams: Node, cur: Node, inject: Node) -> Node:
     """Every stream plus its share of `cur` (build_hc_combine)."""
     share = scale(sigmoid(scale(inject)))
-    width, count, n_rows, _ = streams.ne
-    if "hc" in g.fused:
-        return custom((width, count, n_rows, 1), (cur, streams, share))
-    share = reshape(share, 1, count, n_rows)
-    spread = repeat_4d(reshape(cur, width, 1, n_rows), width, count, n_rows, 1)
-    return add(streams, mul(spread, share))
+    return custom((*streams.ne[:3], 1), (cur, streams, share))
 
 
 def _select_streams(g: GraphContext, streams: Node, il: int) -> Node:

@@ -13,7 +13,6 @@ from service.core.engines.llamacpp.compute.ops.copies import (
     pad,
     repeat,
     repeat_4d,
-    set_inplace,
     set_rows,
 )
 from service.core.engines.llamacpp.compute.ops.elementwise import (
@@ -61,15 +60,11 @@ from service.core.engines.llamacpp.compute.ops.fused import (
 from service.core.engines.llamacpp.compute.ops.matrices import (
     argsort,
     argsort_top_k,
-    cumsum,
-    diag,
     mean,
     mul_mat,
     mul_mat_id,
-    solve_tri,
     sum_rows,
     top_k,
-    tri,
 )
 from service.core.engines.llamacpp.compute.ops.views import (
     permute,
@@ -92,9 +87,7 @@ __all__ = [
     "cont_4d",
     "cos",
     "cpy",
-    "cumsum",
     "custom",
-    "diag",
     "div",
     "exp",
     "fill",
@@ -124,14 +117,12 @@ __all__ = [
     "rope",
     "scale",
     "scale_inplace",
-    "set_inplace",
     "set_rows",
     "sigmoid",
     "silu",
     "sin",
     "soft_max",
     "softplus",
-    "solve_tri",
     "sqr",
     "sqrt",
     "ssm_conv",
@@ -142,7 +133,6 @@ __all__ = [
     "tanh",
     "top_k",
     "transpose",
-    "tri",
     "unary",
     "view",
 ]

@@ -54,11 +54,6 @@ def cpy(a: Node, b: Node) -> Node:
     return new_view(Op.OTHER, b, b.ne, b.nb, (a, b))
 
 
-def set_inplace(a: Node, b: Node) -> Node:
-    """B written over a part of `a`."""
-    return new_view(Op.OTHER, a, a.ne, a.nb, (a, b))
-
-
 def set_rows(a: Node, b: Node, rows: Node) -> Node:
     """Rows of `b` written into `a`."""
     return new_view(Op.SET_ROWS, a, a.ne, a.nb, (b, rows, a))

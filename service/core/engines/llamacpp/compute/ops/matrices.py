@@ -1,10 +1,9 @@
-"""Products of matrices, and what works on whole rows or triangles.
+"""Products of matrices, and what works on whole rows.
 
 Source: ggml/src/ggml.c:2006-6500 (llama.cpp in llama-cpp-python 0.3.36, ggml 0.25.3).
 """
 
 from service.core.engines.llamacpp.compute.node import F32, I32, Node, Op, new_node
-from service.core.engines.llamacpp.compute.ops.elementwise import like
 from service.core.engines.llamacpp.compute.ops.views import view
 
 
@@ -21,27 +20,6 @@ def mul_mat(a: Node, b: Node) -> Node:
 def mul_mat_id(experts: Node, b: Node, ids: Node) -> Node:
     """Each token's rows against its selected experts' matrices."""
     return new_node(Op.MUL_MAT_ID, F32, (experts.ne[1], ids.ne[0], b.ne[2], 1), (experts, b, ids))
-
-
-def solve_tri(a: Node, b: Node) -> Node:
-    """X with A·X = B for triangular A."""
-    return new_node(Op.SOLVE_TRI, F32, b.ne, (a, b))
-
-
-def diag(a: Node) -> Node:
-    """A row as the diagonal of a square."""
-    n0, _, n2, n3 = a.ne
-    return new_node(Op.OTHER, a.type, (n0, n0, n2, n3), (a,))
-
-
-def tri(a: Node) -> Node:
-    """Triangular part."""
-    return like(Op.OTHER, a, (a,))
-
-
-def cumsum(a: Node) -> Node:
-    """Running sum along rows."""
-    return like(Op.CUMSUM, a, (a,))
 
 
 def sum_rows(a: Node) -> Node:

@@ -3,6 +3,8 @@
 Source: src/models/delta-net-base.cpp (llama.cpp in llama-cpp-python 0.3.36).
 """
 
+from typing import NamedTuple
+
 from service.core.engines.llamacpp.compute.node import Node
 from service.core.engines.llamacpp.compute.ops import (
     concat,
@@ -14,23 +16,28 @@ from service.core.engines.llamacpp.compute.ops import (
     transpose,
     view,
 )
-from service.core.engines.llamacpp.graphs.blocks.delta_net_unfused import (
-    DeltaRule,
-    delta_net_chunked,
-    delta_net_stepwise,
-)
 from service.core.engines.llamacpp.graphs.blocks.state import StateInput, build_rs
 from service.core.engines.llamacpp.graphs.context import GraphContext
+
+
+class DeltaRule(NamedTuple):
+    """Operands of the rule.
+
+    q, k, v: [head size, heads, tokens, sequences]; decay: [1 or head size, heads, tokens, sequences]; beta: [1, heads,
+    tokens, sequences]; state: [head size, head size, heads, sequences].
+    """
+
+    q: Node
+    k: Node
+    v: Node
+    decay: Node
+    beta: Node
+    state: Node
 
 
 def l2_norm_of_heads(x: Node) -> Node:
     """L2 norm as a scaled RMS norm (build_gdn_l2_norm, src/models/models.h:14)."""
     return scale(rms_norm(x))
-
-
-def is_fused(g: GraphContext) -> bool:
-    """Whether the delta rule is one operation, for batches of this graph's shape."""
-    return ("gdn_ar" if g.n_seq_tokens == 1 else "gdn_ch") in g.fused
 
 
 def build_conv_state(g: GraphContext, inp: StateInput, mixed: Node, il: int) -> Node:
@@ -49,36 +56,22 @@ def build_conv_state(g: GraphContext, inp: StateInput, mixed: Node, il: int) -> 
     return conv
 
 
-def build_delta_net(g: GraphContext, rule: DeltaRule, il: int) -> tuple[Node, Node]:
-    """The delta rule over a batch: its output [head size, heads, tokens, sequences] and the new state."""
-    if is_fused(g):
-        result = gated_delta_net(rule)
-        g.probe(result, il)
-        return _output(result, rule.v), view(result, rule.state.ne, rule.state.nb[1:])
-    return delta_net_stepwise(rule) if g.n_seq_tokens == 1 else delta_net_chunked(rule)
-
-
-def _output(result: Node, v: Node) -> Node:
-    size, heads, tokens, sequences = v.ne
-    row = 4 * size
-    return view(result, (size, heads, tokens, sequences), (row, row * heads, row * heads * tokens))
-
-
 def build_recurrent_attn(g: GraphContext, inp: StateInput, rule: DeltaRule, il: int) -> Node:
     """The delta rule over a batch, its new states stored: [head size, heads, tokens, sequences].
 
-    With draft snapshots the fused operation also returns the states of the last tokens.
+    One operation computes both (cparams.fused_gdn_ar and _ch, src/llama-context.cpp:233-235); with draft snapshots it
+    also returns the states of the last tokens.
     """
     cells = g.cache("recurrent", il, second=True)
-    width, n_seqs = cells.ne[0], g.n_seqs
-    if g.ctx.n_rs_seq == 0:
-        output, new = build_delta_net(g, rule, il)
-        g.expand(cpy(new, view(cells, (width, n_seqs), (cells.nb[1],))))
-        return output
-    snapshots = g.ctx.n_rs_seq + 1
+    width, n_seqs, snapshots = cells.ne[0], g.n_seqs, g.ctx.n_rs_seq + 1
+    size, heads, tokens, _ = rule.v.ne
     result = gated_delta_net(rule, snapshots)
-    g.probe(result, il)
-    written = min(g.n_seq_tokens, snapshots)
-    new = view(result, (width, n_seqs, written), (4 * width, 4 * width * n_seqs))
-    g.expand(cpy(new, view(cells, (width, n_seqs, written), (cells.nb[1], cells.nb[1] * inp.n_rs))))
-    return _output(result, rule.v)
+    if snapshots == 1:
+        new, stored = view(result, rule.state.ne, rule.state.nb[1:]), view(cells, (width, n_seqs), (cells.nb[1],))
+    else:
+        written = (width, n_seqs, min(g.n_seq_tokens, snapshots))
+        new = view(result, written, (4 * width, 4 * width * n_seqs))
+        stored = view(cells, written, (cells.nb[1], cells.nb[1] * inp.n_rs))
+    g.expand(cpy(new, stored))
+    row = 4 * size
+    return view(result, (size, heads, tokens, n_seqs), (row, row * heads, row * heads * tokens))

@@ -21,11 +21,11 @@ from service.core.engines.llamacpp.compute.ops import (
     view,
 )
 from service.core.engines.llamacpp.graphs.blocks.delta_net import (
+    DeltaRule,
     build_conv_state,
     build_recurrent_attn,
     l2_norm_of_heads,
 )
-from service.core.engines.llamacpp.graphs.blocks.delta_net_unfused import DeltaRule
 from service.core.engines.llamacpp.graphs.blocks.linear import linear
 from service.core.engines.llamacpp.graphs.blocks.norms import build_rms_norm
 from service.core.engines.llamacpp.graphs.blocks.state import StateInput, build_rs
@@ -48,9 +48,9 @@ class DeltaInputs(NamedTuple):
 class DeltaLayer:
     """How models differ.
 
-    interleaved: K heads are repeated one by one to match V heads, always; else all together, and only where an
-    operation is not fused. gate: the output gate's activation. conv_state: the rolling state before new columns.
-    scaled_output: the output projection has a scale.
+    interleaved: K heads are repeated one by one to match V heads; else the delta rule takes them as they are.
+    gate: the output gate's activation. conv_state: the rolling state before new columns. scaled_output: the output
+    projection has a scale.
     """
 
     interleaved: bool = False
@@ -93,8 +93,6 @@ def build_gated_delta(
     v = view(conv, (size_v, heads, n, n_seqs), (4 * size_v, row, row * n))
     if heads_k != heads and layer.interleaved:
         q, k = (_interleave(x, heads // heads_k) for x in (q, k))
-    elif heads_k != heads and not {"gdn_ar", "gdn_ch"} <= g.fused:
-        q, k = (repeat_4d(x, size, heads, n, n_seqs) for x in (q, k))
     output = build_recurrent_attn(g, states, DeltaRule(q, k, v, inputs.decay, inputs.beta, state), il)
     normed = build_rms_norm(g, output, block("ssm_norm.weight"), il)
     gated = mul(normed, layer.gate(reshape(inputs.gate, size_v, heads, n, n_seqs)))

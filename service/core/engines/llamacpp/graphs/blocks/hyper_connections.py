@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from service.core.engines.llamacpp.compute.node import I32, Node
 from service.core.engines.llamacpp.compute.ops import (
     add,
+    concat,
     custom,
     get_rows,
     mul,
@@ -57,6 +58,21 @@ def merge_streams(g: GraphContext, block: Block, name: str, streams: Node) -> tu
 def update_streams(cur: Node, streams: Node, mixing: Mixing) -> Node:
     """The streams after a half block with result `cur`."""
     return custom((*streams.ne[:3], 1), (cur, streams, mixing.post, mixing.comb))
+
+
+def update_streams_apart(cur: Node, streams: Node, mixing: Mixing) -> Node:
+    """The same in elementary operations, stream by stream."""
+    width, n, n_tokens, _ = streams.ne
+    post, comb = mixing.post, mixing.comb
+    joined: Node | None = None
+    for _ in range(n):
+        part = mul(cur, view(post, (1, n_tokens), (post.nb[1],)))
+        for _ in range(n):
+            source = view(streams, (width, n_tokens), (streams.nb[2],))
+            part = add(part, mul(source, view(comb, (1, n_tokens), (comb.nb[2],))))
+        part = reshape(part, width, 1, n_tokens)
+        joined = part if joined is None else concat(joined, part, 1)
+    return streams if joined is None else joined
 
 
 def wanted_rows(g: GraphContext, streams: Node) -> Node:

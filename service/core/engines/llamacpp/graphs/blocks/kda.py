@@ -24,8 +24,7 @@ from service.core.engines.llamacpp.compute.ops import (
     transpose,
     view,
 )
-from service.core.engines.llamacpp.graphs.blocks.delta_net import build_recurrent_attn, l2_norm_of_heads
-from service.core.engines.llamacpp.graphs.blocks.delta_net_unfused import DeltaRule
+from service.core.engines.llamacpp.graphs.blocks.delta_net import DeltaRule, build_recurrent_attn, l2_norm_of_heads
 from service.core.engines.llamacpp.graphs.blocks.norms import build_rms_norm
 from service.core.engines.llamacpp.graphs.blocks.state import StateInput, build_rs
 from service.core.engines.llamacpp.graphs.context import Block, GraphContext
