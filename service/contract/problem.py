@@ -38,13 +38,14 @@ def problem(
     instance: str | None = None,
     suggestions: tuple[str, ...] = (),
     errors: tuple[FieldError, ...] = (),
+    status: int | None = None,
 ) -> Problem:
     """Fill in what the kind of problem says about every problem of its kind."""
     kind = PROBLEM_KINDS[slug]
     return Problem(
         type=f"/problems/{slug}",
         title=kind.title,
-        status=kind.status,
+        status=kind.status if status is None else status,
         detail=detail,
         instance=instance,
         suggestions=list(suggestions),
@@ -58,4 +59,11 @@ def problem_of(refusal: PlanProblem, instance: str | None = None) -> Problem:
     errors = getattr(refusal, "errors", None) or tuple(
         FieldError(pointer=pointer, message=refusal.detail) for pointer in pointers
     )
-    return problem(refusal.slug, refusal.detail, instance=instance, suggestions=refusal.suggestions, errors=errors)
+    return problem(
+        refusal.slug,
+        refusal.detail,
+        instance=instance,
+        suggestions=refusal.suggestions,
+        errors=errors,
+        status=refusal.status,
+    )

@@ -1,16 +1,19 @@
 """What the core refuses, as exceptions that carry their problem slug and the way out."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 
 class PlanProblem(Exception):
     """A question that cannot be answered; shells render it as RFC 9457.
 
     `slug` names the problem type of the contract, `detail` says what is wrong and what to do,
-    `suggestions` lists close valid values, `fields` the request fields concerned.
+    `suggestions` lists close valid values, `fields` the request fields concerned, `status` the HTTP status where it
+    is not the usual one of the problem type.
     """
 
     slug = "invalid-request"
+    status: ClassVar[int | None] = None
 
     def __init__(self, detail: str, *, suggestions: Sequence[str] = (), fields: Sequence[str] = ()) -> None:
         super().__init__(detail)
