@@ -36,3 +36,6 @@ llama-cpp-python 0.3.36)."""
 
 MAX_TENSOR_DIMENSIONS = 4
 """Source: GGML_MAX_DIMS, ggml/include/ggml.h:222 (llama.cpp in llama-cpp-python 0.3.36)."""
+
+MAX_PARTS = 512
+"""Most files of a split model; the largest that are published have some fifty."""

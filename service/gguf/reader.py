@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from service.core.model_kinds import implied_architecture
 from service.core.problems import UnreadableModel
 from service.core.types import MetadataValue, Model, Tensor
 from service.gguf.file_types import quant_name
-from service.gguf.header import read_file_header
+from service.gguf.header import Header, read_file_header
 from service.gguf.identity import model_id
 from service.gguf.limits import DEFAULT_LIMITS, ReadLimits
 from service.gguf.splits import merge_parts
@@ -21,9 +22,7 @@ def read_header(source: Source, *, file_bytes: int | None = None, limits: ReadLi
     Errors: UnreadableModel; TruncatedHeader (with `missing_bytes`) where the source ends inside the header;
     a part of a split model alone is refused, naming the parts that are missing.
     """
-    header = read_file_header(source, file_bytes=file_bytes, limits=limits)
-    metadata, tensors = merge_parts([header])
-    return _model(metadata, tensors)
+    return read_part_headers([read_file_header(source, file_bytes=file_bytes, limits=limits)])
 
 
 def read_split_headers(sources: Sequence[Source], *, limits: ReadLimits = DEFAULT_LIMITS) -> Model:
@@ -31,12 +30,17 @@ def read_split_headers(sources: Sequence[Source], *, limits: ReadLimits = DEFAUL
 
     Errors: as `read_header`, and UnreadableModel naming every part that is missing or given twice.
     """
-    metadata, tensors = merge_parts([read_file_header(source, limits=limits) for source in sources])
+    return read_part_headers([read_file_header(source, limits=limits) for source in sources])
+
+
+def read_part_headers(parts: Sequence[Header]) -> Model:
+    """The one model whose parts' headers were read already, in any order; raises as `read_split_headers`."""
+    metadata, tensors = merge_parts(parts)
     return _model(metadata, tensors)
 
 
 def _model(metadata: Mapping[str, MetadataValue], tensors: Mapping[str, Tensor]) -> Model:
-    architecture = metadata.get("general.architecture")
+    architecture = metadata.get("general.architecture", implied_architecture(metadata, tensors))
     if not isinstance(architecture, str) or not architecture:
         raise UnreadableModel("The header has no general.architecture, so it is no model that llama.cpp can load.")
     name = metadata.get("general.name")

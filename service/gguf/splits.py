@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from service.core.problems import UnreadableModel
 from service.core.types import MetadataValue, Tensor
 from service.gguf.header import Header
+from service.gguf.limits import MAX_PARTS
 
 _PART_NUMBER = "split.no"
 _PART_COUNT = "split.count"
@@ -18,12 +19,14 @@ _PART_NAME = re.compile(r"(?P<prefix>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})\.
 def part_names(file_name: str) -> tuple[str, ...]:
     """Names of all parts of a split model, from the name of any; the name alone where it is no part's.
 
+    A name that claims more parts than any model has stands alone, too: it says so itself when it is read.
+
     Source: llama_split_path and llama_split_prefix, src/llama.cpp:545-600 (llama.cpp in llama-cpp-python 0.3.36).
     """
     match = _PART_NAME.fullmatch(file_name)
-    if match is None:
+    count = 0 if match is None else int(match["count"])
+    if match is None or not 0 < count <= MAX_PARTS:
         return (file_name,)
-    count = int(match["count"])
     return tuple(f"{match['prefix']}-{number:05d}-of-{count:05d}.gguf" for number in range(1, count + 1))
 
 
