@@ -1,0 +1,1 @@
+"""Model files of other hosts: names → addresses → headers by byte range, asked of allowed hosts only."""
