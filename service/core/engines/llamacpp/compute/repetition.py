@@ -12,8 +12,8 @@ def kept_blocks(signatures: Sequence[Hashable], window: int = WINDOW) -> tuple[i
     """Indices of blocks such that every sequence of `window` adjacent signatures occurs among the kept ones.
 
     Walks along the blocks and, wherever the walk stands before nothing new, jumps ahead to the last block with the same
-    recent past; the first and the last block are always kept. Jumps skip an even number of blocks, because the hidden
-    state may alternate between two addresses from block to block.
+    recent past; the first and the last block are always kept. Jumps skip an even number of blocks of each kind, because
+    a kind may move the hidden state to the other of two addresses.
     """
     n = len(signatures)
     grams = [tuple(signatures[max(0, i - window + 1) : i + 1]) for i in range(n)]
@@ -21,6 +21,7 @@ def kept_blocks(signatures: Sequence[Hashable], window: int = WINDOW) -> tuple[i
     last_with: dict[tuple[Hashable, ...], list[int]] = {}
     for i, past in enumerate(recent):
         last_with.setdefault(past, []).append(i)
+    parities = _parities(signatures)
     kept: list[int] = []
     seen: set[tuple[Hashable, ...]] = set()
     i = 0
@@ -32,6 +33,17 @@ def kept_blocks(signatures: Sequence[Hashable], window: int = WINDOW) -> tuple[i
             new += 1
         if new > i + 1:
             places = last_with[recent[i]]
-            i = max(place for place in places if i <= place < new and (place - i) % 2 == 0)
+            i = max(place for place in places if i <= place < new and parities[place] == parities[i])
         i += 1
     return tuple(kept)
+
+
+def _parities(signatures: Sequence[Hashable]) -> list[int]:
+    """Bits that say, at each block, of which kinds there are an odd number up to it."""
+    bits: dict[Hashable, int] = {}
+    parity = 0
+    parities = []
+    for signature in signatures:
+        parity ^= bits.setdefault(signature, 1 << len(bits))
+        parities.append(parity)
+    return parities

@@ -1,5 +1,6 @@
 """Mamba, and hybrids of Mamba layers and attention."""
 
+from service.core.architectures.hparams import Hparams
 from service.core.engines.llamacpp.compute.node import Node
 from service.core.engines.llamacpp.compute.ops import add, mul_mat, rope, scale
 from service.core.engines.llamacpp.graphs import graph
@@ -23,6 +24,8 @@ from service.core.engines.llamacpp.graphs.blocks import (
 from service.core.engines.llamacpp.graphs.blocks.draft_output import output_with_draft_seed
 from service.core.engines.llamacpp.graphs.blocks.selective_scan import build_mamba, build_mamba2
 from service.core.engines.llamacpp.graphs.context import Block, GraphContext
+
+_LAST_BLOCKS = 6
 
 
 @graph("mamba", "mamba2")
@@ -82,7 +85,12 @@ def falcon_h1(g: GraphContext) -> None:
     rms_output(g, cur)
 
 
-@graph("nemotron_h", "nemotron_h_moe")
+def _from_output(hp: Hparams, il: int) -> int:
+    """Place among the last blocks, after which the output layer takes what they left free; 0 for all others."""
+    return max(0, il - hp.n_layer + 1 + _LAST_BLOCKS)
+
+
+@graph("nemotron_h", "nemotron_h_moe", layer_key=_from_output)
 def nemotron_h(g: GraphContext) -> None:
     """src/models/nemotron-h.cpp: every block is a Mamba-2 layer, attention, or a feed-forward network."""
     hp = g.hp
