@@ -84,17 +84,27 @@ def resolve_overrides(entries: Sequence[OverrideTensor], backends: Sequence[Back
     return tuple(resolved)
 
 
-def override_target(name: str, overrides: Sequence[Override], n_cpu_moe: int) -> int | None:
-    """Where the tensor called `name` is sent, None where it follows its slot; the first match counts.
+class OverrideTable:
+    """Where overrides send tensors, for many names: an entry whose literal text is not in a name is passed over.
 
     n_cpu_moe: routed experts of so many first blocks stay on the host, tried after `overrides`.
     Source: src/llama-model-loader.cpp:1234-1258, common/common.h:1198-1216 (llama.cpp in llama-cpp-python 0.3.36).
     """
-    for override in overrides:
-        if tensor_pattern(override.pattern).found_in(name):
-            return override.target
-    if n_cpu_moe:
-        match = _EXPERTS_OF_BLOCK.search(name)
-        if match and int(match[1]) < n_cpu_moe:
-            return CPU
-    return None
+
+    __slots__ = ("_entries", "_n_cpu_moe")
+
+    def __init__(self, overrides: Sequence[Override], n_cpu_moe: int) -> None:
+        patterns = [(tensor_pattern(override.pattern), override.target) for override in overrides]
+        self._entries = [(pattern.literal, pattern.found_in, target) for pattern, target in patterns]
+        self._n_cpu_moe = n_cpu_moe
+
+    def target(self, name: str) -> int | None:
+        """Where the tensor called `name` is sent, None where it follows its slot; the first match counts."""
+        for literal, found_in, target in self._entries:
+            if literal in name and found_in(name):
+                return target
+        if self._n_cpu_moe:
+            match = _EXPERTS_OF_BLOCK.search(name)
+            if match and int(match[1]) < self._n_cpu_moe:
+                return CPU
+        return None

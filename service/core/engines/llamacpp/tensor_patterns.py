@@ -22,22 +22,28 @@ _MAX_REMEMBERED: Final = 4096
 class TensorPattern:
     """A pattern as a non-deterministic automaton, made deterministic as names are read.
 
+    literal: text that every match begins with.
+
     Source: Thompson, "Regular Expression Search Algorithm", CACM 11(6), 1968; the sets of states met are remembered.
     """
 
     def __init__(self, pattern: str) -> None:
+        tree = parse_pattern(pattern)
         self._pattern = pattern
+        self.literal = literal_start(tree)
         self._free: list[list[int]] = []
         self._anchored: dict[int, tuple[bool, int]] = {}
         self._reading: dict[int, tuple[int, int]] = {}
         self._accepting = self._state()
-        self._start = self._build(parse_pattern(pattern), self._accepting)
+        self._start = self._build(tree, self._accepting)
         self._first = self._closure((self._start,), at_start=True)
         self._restart = self._closure((self._start,), at_start=False)
         self._next: dict[tuple[frozenset[int], str], frozenset[int]] = {}
 
     def found_in(self, name: str) -> bool:
         """Whether the pattern matches anywhere in `name` (std::regex_search)."""
+        if self.literal not in name:
+            return False
         states = self._first
         for char in name:
             if self._accepting in states:
@@ -119,7 +125,18 @@ class TensorPattern:
         return self._closure(targets, at_start=False) | self._restart
 
 
-@lru_cache(maxsize=512)
+def literal_start(tree: Node) -> str:
+    """Text that every match begins with, "blk.7." for `blk\\.7\\.ffn_(up|down)`: names without it need no search."""
+    text = ""
+    for part in tree.parts if isinstance(tree, Sequence) else (tree,):
+        code = part.mask.bit_length() - 1 if isinstance(part, Characters) and part.mask.bit_count() == 1 else OTHER
+        if code == OTHER:
+            return text
+        text += chr(code)
+    return text
+
+
+@lru_cache(maxsize=1024)
 def tensor_pattern(pattern: str) -> TensorPattern:
     """The automaton of `pattern`; raises InvalidRequest as parse_pattern does."""
     return TensorPattern(pattern)

@@ -10,7 +10,7 @@ from service.core.architectures.hparams import Hparams
 from service.core.engines.llamacpp.buckets import INPUT, LoadedTensor, SharedTensor, buckets
 from service.core.engines.llamacpp.buffer_types import buffer_rules
 from service.core.engines.llamacpp.op_support import supports_weight
-from service.core.engines.llamacpp.overrides import Override, override_target
+from service.core.engines.llamacpp.overrides import Override, OverrideTable
 from service.core.engines.llamacpp.slots import CPU, SlotMap
 from service.core.types import Backend, Model, Tensor
 
@@ -81,9 +81,9 @@ def weight_layout(
     inputs: list[LoadedTensor] = []
     overridden: dict[int, list[LoadedTensor]] = {}
     locations: dict[str, int] = {}
-    moved = bool(overrides or n_cpu_moe)
+    table = OverrideTable(overrides, n_cpu_moe) if overrides or n_cpu_moe else None
     for loaded in sorted_tensors.loaded:
-        target = override_target(loaded.tensor.name, overrides, n_cpu_moe) if moved else None
+        target = table.target(loaded.tensor.name) if table else None
         if target is not None:
             overridden.setdefault(target, []).append(loaded)
             locations[loaded.tensor.name] = target
@@ -92,7 +92,7 @@ def weight_layout(
         else:
             by_slot[loaded.slot].append(loaded)
     for shared in sorted_tensors.shared:
-        target = override_target(shared.tensor.name, overrides, n_cpu_moe) if moved else None
+        target = table.target(shared.tensor.name) if table else None
         if target is not None:
             locations[shared.tensor.name] = target
     return WeightLayout(

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from service.core.engines.llamacpp.overrides import (
     EXPERTS_PATTERN,
     Override,
+    OverrideTable,
     buffer_type_names,
-    override_target,
     parse_override_tensor,
     resolve_overrides,
 )
@@ -66,10 +66,10 @@ def test_a_bad_pattern_is_refused_before_it_is_used() -> None:
 def test_the_first_match_counts_and_overrides_come_before_expert_offload() -> None:
     """An exception put first keeps experts of block 1 on a card while all others go to the host."""
     overrides = (Override(pattern=r"blk\.1\..*exps", target=0), Override(pattern="exps", target=CPU))
-    assert override_target("blk.1.ffn_up_exps.weight", overrides, 0) == 0
-    assert override_target("blk.2.ffn_up_exps.weight", overrides, 0) == CPU
-    assert override_target("blk.1.ffn_up_exps.weight", overrides[:1], 48) == 0
-    assert override_target("blk.1.attn_q.weight", overrides, 48) is None
+    assert OverrideTable(overrides, 0).target("blk.1.ffn_up_exps.weight") == 0
+    assert OverrideTable(overrides, 0).target("blk.2.ffn_up_exps.weight") == CPU
+    assert OverrideTable(overrides[:1], 48).target("blk.1.ffn_up_exps.weight") == 0
+    assert OverrideTable(overrides, 48).target("blk.1.attn_q.weight") is None
 
 
 EXPERT_NAMES = (
@@ -87,4 +87,4 @@ def test_expert_offload_is_the_patterns_llamacpp_writes(block: int, n_cpu_moe: i
     r"""--n-cpu-moe N equals N patterns blk\.i\.ffn_(up|down|gate|gate_up)_(ch|)exps for i < N."""
     name = f"blk.{block}.{rest}"
     written = any(re.search(rf"blk\.{index}{EXPERTS_PATTERN}", name) for index in range(n_cpu_moe))
-    assert (override_target(name, (), n_cpu_moe) == CPU) == written
+    assert (OverrideTable((), n_cpu_moe).target(name) == CPU) == written

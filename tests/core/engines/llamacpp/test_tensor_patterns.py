@@ -52,6 +52,12 @@ def patterns(draw: st.DrawFn) -> str:
     return draw(st.sampled_from([body, f"({body})", f"{body}|k", f"^{body}", f"{body}$"]))
 
 
+def test_every_match_begins_with_the_literal_text() -> None:
+    """Up to the first part that may be several things; none where alternatives begin with the pattern."""
+    texts = {r"blk\.7\.ffn_(up|down)": "blk.7.ffn_", r"blk\.\d+": "blk.", "k": "k", "a|b": "", "^a": "", "ab*": "a"}
+    assert {pattern: TensorPattern(pattern).literal for pattern in texts} == texts
+
+
 @given(pattern=patterns(), name=st.text("abkl01_.", max_size=8))
 def test_finds_what_an_ordinary_engine_finds(pattern: str, name: str) -> None:
     """The automaton agrees with backtracking search on patterns both understand."""
