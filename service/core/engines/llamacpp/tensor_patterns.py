@@ -126,7 +126,7 @@ class TensorPattern:
 
 
 def literal_start(tree: Node) -> str:
-    """Text that every match begins with, "blk.7." for `blk\\.7\\.ffn_(up|down)`: names without it need no search."""
+    r"""Text that every match begins with, "blk.7." for `blk\.7\.ffn_(up|down)`: names without it need no search."""
     text = ""
     for part in tree.parts if isinstance(tree, Sequence) else (tree,):
         code = part.mask.bit_length() - 1 if isinstance(part, Characters) and part.mask.bit_count() == 1 else OTHER
