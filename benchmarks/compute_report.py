@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT))
 from service.core.architectures.hparams import read_hparams  # noqa: E402
 from service.core.engines.llamacpp.compute import ComputeQuestion, block_kinds, compute_buffers  # noqa: E402
 from service.core.engines.llamacpp.context import resolve_context  # noqa: E402
-from service.core.engines.llamacpp.overrides import override_target  # noqa: E402
+from service.core.engines.llamacpp.overrides import OverrideTable  # noqa: E402
 from service.core.engines.llamacpp.settings import LlamaCppSettings, Tool  # noqa: E402
 from service.core.engines.llamacpp.slots import resolve_n_gpu_layers, split_slots  # noqa: E402
 from service.core.engines.llamacpp.versions import version_rules  # noqa: E402
@@ -76,8 +76,9 @@ def question(row: dict[str, Any], tool: Tool, backend: Backend = "rpc") -> Compu
     slots = split_slots(hp.n_layer_all, resolve_n_gpu_layers(config["ngl"], hp.n_layer_all), weights)
     moved = {}
     if config.get("n_cpu_moe"):
+        table = OverrideTable((), config["n_cpu_moe"])
         for tensor in model.tensors:
-            target = override_target(tensor.name, (), config["n_cpu_moe"])
+            target = table.target(tensor.name)
             if target is not None:
                 moved[tensor.name] = target
     return ComputeQuestion(
