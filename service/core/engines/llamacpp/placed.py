@@ -81,4 +81,3 @@ class Placement:
     device_order: tuple[int, ...]
     pipeline_parallel: bool
     sched_copies: int
-    n_splits: int

@@ -44,18 +44,22 @@ def place(
     *,
     may_pipeline: bool = True,
     use: ModelUse = MAIN_MODEL,
+    fit_view: bool = False,
+    with_compute: bool = True,
 ) -> Placement:
     """Place `model` on `rig` with everything as `settings` and `workload` say; what they leave open is llama.cpp's.
 
     No split mode means by layer, no n_gpu_layers means all, no context means the trained one. `may_pipeline` False is
     what llama.cpp falls back to where the compute buffers of a pipeline do not fit (llama-context.cpp:676-687); `use`
-    says what the model is loaded for. Raises the problems of refusals.py, of the context and of the model. The cost
-    does not depend on the number of layers once the sums of a model are made.
+    says what the model is loaded for. fit_view: compute buffers as llama.cpp's own fit measures them; with_compute
+    False leaves them out, for a lower bound that needs no graph. Raises the problems of refusals.py, of the context and
+    of the model. The cost does not depend on the number of layers once the sums of a model are made.
     Source: src/llama-model.cpp:1500-1960, src/llama-context.cpp:91-768 (llama.cpp in llama-cpp-python 0.3.36).
     """
     plan = placement_inputs(model, rig, settings, workload, use)
     pipelined = may_pipeline and _pipeline_parallel(plan)
-    weights, caches, compute = _weights(plan), _caches(plan), _compute(plan, pipelined=pipelined)
+    weights, caches = _weights(plan), _caches(plan)
+    compute = _compute(plan, pipelined=pipelined, fit_view=fit_view) if with_compute else _no_compute(plan)
     order = tuple(device.position for device in plan.used)
     devices = {card.position: _unused(card) for card in plan.cards}
     for index, card in enumerate(plan.used):
@@ -69,7 +73,6 @@ def place(
         device_order=order,
         pipeline_parallel=pipelined,
         sched_copies=SCHED_COPIES if pipelined else 1,
-        n_splits=compute.n_splits,
     )
 
 
@@ -126,7 +129,7 @@ def _caches(plan: PlacementInputs) -> _Caches:
     return _Caches(devices=tuple(devices), host=on_host)
 
 
-def _compute(plan: PlacementInputs, *, pipelined: bool) -> ComputeBuffers:
+def _compute(plan: PlacementInputs, *, pipelined: bool, fit_view: bool) -> ComputeBuffers:
     """Scratch memory; a joint device is computed as one and each of its cards gets the whole of it.
 
     Source: ggml/src/ggml-backend-meta.cpp:1693-1716 (llama.cpp in llama-cpp-python 0.3.36).
@@ -141,10 +144,15 @@ def _compute(plan: PlacementInputs, *, pipelined: bool) -> ComputeBuffers:
             tensor_location=locations(plan.layout, plan.slots, plan.backends),
             pipeline_copies=SCHED_COPIES if pipelined else 1,
             op_offload=not plan.joint,
+            fit_view=fit_view,
             rules=plan.rules,
         )
     )
     return replace(found, device_bytes=found.device_bytes * len(plan.used)) if plan.joint else found
+
+
+def _no_compute(plan: PlacementInputs) -> ComputeBuffers:
+    return ComputeBuffers(device_bytes=(0,) * len(plan.used), host_bytes=0)
 
 
 def _device(

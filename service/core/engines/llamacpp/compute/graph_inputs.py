@@ -50,8 +50,8 @@ def _rules_in_force(rules: VersionRules) -> frozenset[Rule]:
     return frozenset(change.rule for change in CHANGES if rules.has(change.rule))
 
 
-def graph_inputs(question: ComputeQuestion, *, symbolic: bool) -> GraphInputs:
-    """The part of a question that graphs depend on."""
+def graph_inputs(question: ComputeQuestion, *, symbolic: bool, every_block: bool = False) -> GraphInputs:
+    """The part of a question that graphs depend on; every_block: blocks that repeat others are built as well."""
     ctx = question.ctx
     if symbolic:
         far = SYMBOLS["base"]
@@ -62,7 +62,13 @@ def graph_inputs(question: ComputeQuestion, *, symbolic: bool) -> GraphInputs:
         model = shape_twin(model)
         hp = read_hparams(model)
     built = representatives(
-        model, hp, slots, question.backends, moved, with_types=op_offload, every_block=not ctx.offload_kqv
+        model,
+        hp,
+        slots,
+        question.backends,
+        moved,
+        with_types=op_offload,
+        every_block=every_block or not ctx.offload_kqv,
     )
     return GraphInputs(
         model=model,

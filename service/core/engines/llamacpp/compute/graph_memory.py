@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from service.core.engines.llamacpp.buffer_types import HOST_RULES, buffer_rules
@@ -21,18 +21,6 @@ from service.core.engines.llamacpp.kv_cache import kv_index
 from service.core.engines.llamacpp.slots import CPU, SlotMap
 from service.core.engines.llamacpp.versions import Rule
 from service.core.types import Backend
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GraphMemory:
-    """Footprints of one graph per backend, the host last, for all backends that are built."""
-
-    footprints: tuple[Footprint, ...]
-    n_splits: int
-
-    def buffers(self, cells: Mapping[str, int]) -> list[int]:
-        """Bytes per backend, the host's last."""
-        return [footprint.bytes_for(cells) for footprint in self.footprints]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +79,8 @@ def fuses_post(inputs: GraphInputs, n_seqs: int) -> bool:
     return all(node.place == g.backends[il] for node, il in g.probes)
 
 
-def graph_memory(inputs: GraphInputs, batch: Batch, *, fused_post: bool) -> GraphMemory:
-    """Memory of the graph of a batch."""
+def graph_memory(inputs: GraphInputs, batch: Batch, *, fused_post: bool) -> tuple[Footprint, ...]:
+    """Memory of the graph of a batch on each backend, the host last."""
     g = built_graph(inputs, batch, fused_post=fused_post)
     backends, host = inputs.backends, len(inputs.backends)
     place_nodes(g.graph, backends, op_offload=inputs.op_offload)
@@ -106,10 +94,7 @@ def graph_memory(inputs: GraphInputs, batch: Batch, *, fused_post: bool) -> Grap
             part.nodes = _optimised(part.nodes, backends[part.place], inputs.rules)
     lives = trace((*plan.copies, *g.graph.leafs), plan.steps, host + 1)
     rules = [*map(buffer_rules, backends), HOST_RULES]
-    return GraphMemory(
-        footprints=tuple(Footprint(rules[i], lives.events[i], lives.sizes, lives.remains) for i in range(host + 1)),
-        n_splits=len(plan.splits),
-    )
+    return tuple(Footprint(rules[i], lives.events[i], lives.sizes, lives.remains) for i in range(host + 1))
 
 
 def _optimised(nodes: Sequence[Node], backend: Backend, rules: frozenset[Rule]) -> Sequence[Node]:

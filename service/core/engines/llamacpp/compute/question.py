@@ -38,11 +38,7 @@ class ComputeQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputeBuffers:
-    """Bytes of scratch memory per device, in the order of the question's backends, and of the host.
-
-    n_splits: parts the largest graph is cut into, each computed on one backend.
-    """
+    """Bytes of scratch memory per device, in the order of the question's backends, and of the host."""
 
     device_bytes: tuple[int, ...]
     host_bytes: int
-    n_splits: int

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from functools import lru_cache
 
-from service.core.engines.llamacpp.compute.footprint import CELLS_PER_UNIT, SYMBOLS, NotAffineError
+from service.core.engines.llamacpp.compute.footprint import CELLS_PER_UNIT, SYMBOLS, Footprint, NotAffineError
 from service.core.engines.llamacpp.compute.graph_inputs import GraphInputs, graph_inputs
-from service.core.engines.llamacpp.compute.graph_memory import Batch, GraphMemory, fuses_post, graph_memory
+from service.core.engines.llamacpp.compute.graph_memory import Batch, fuses_post, graph_memory
 from service.core.engines.llamacpp.compute.question import ComputeBuffers, ComputeQuestion
 from service.core.engines.llamacpp.compute.schedule import OFFLOAD_MIN_BATCH
 from service.core.engines.llamacpp.graphs import architecture_graph
@@ -39,14 +39,12 @@ def buffers_of(inputs: GraphInputs, cells: Mapping[str, int]) -> ComputeBuffers:
 
     Raises NotAffineError where the graphs of symbolic counts of cells do not stand for all counts.
     """
-    graphs = _graphs(inputs)
-    sizes = graphs[0].buffers(cells)
-    for graph in graphs[1:]:
-        sizes = list(map(max, sizes, graph.buffers(cells)))
+    sizes = [0] * (len(inputs.backends) + 1)
+    for graph in _graphs(inputs):
+        sizes = [max(size, footprint.bytes_for(cells)) for size, footprint in zip(sizes, graph, strict=True)]
     return ComputeBuffers(
         device_bytes=tuple([sizes[device] for device in inputs.built.stands_for]),
         host_bytes=sizes[-1],
-        n_splits=graphs[0].n_splits,
     )
 
 
@@ -63,7 +61,7 @@ def _may_be_symbolic(question: ComputeQuestion, cells: Mapping[str, int]) -> boo
 
 
 @lru_cache(maxsize=4096)
-def _graphs(inputs: GraphInputs) -> tuple[GraphMemory, ...]:
+def _graphs(inputs: GraphInputs) -> tuple[tuple[Footprint, ...], ...]:
     """The prompt's graph and, where they could need more anywhere, those of generation and of one sequence alone.
 
     Source: sched_reserve, src/llama-context.cpp:700-730 (llama.cpp in llama-cpp-python 0.3.36).
