@@ -121,7 +121,7 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="do not merge equal blocks")
     args = parser.parse_args()
     if args.full:
-        block_kinds.kept_blocks = lambda signatures: tuple(range(len(signatures)))  # type: ignore[assignment]
+        block_kinds.kept_blocks = lambda signatures, _cycle: tuple(range(len(signatures)))  # type: ignore[assignment]
     by_arch: dict[str, list[float]] = defaultdict(list)
     missing: dict[str, str] = {}
     spent = 0.0

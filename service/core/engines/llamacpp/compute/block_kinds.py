@@ -84,7 +84,9 @@ def representatives(
         typed = with_types and run.device == CPU
         if elsewhere or typed or every_block:
             signatures = _signatures(model, hp, run.first, end, elsewhere, typed=typed, with_types=with_types)
-            kept, kinds = (tuple(range(len(signatures))), tuple(signatures)) if every_block else _kept(signatures)
+            kept, kinds = (
+                (tuple(range(len(signatures))), tuple(signatures)) if every_block else _kept(model, signatures)
+            )
         else:
             kept, kinds = _kept_plain(model, hp, run.first, end)
         if 0 < run.first < end < hp.n_layer and run.device != CPU and layers:
@@ -100,15 +102,15 @@ def representatives(
 _Kept = tuple[tuple[int, ...], tuple[Hashable, ...]]
 
 
-def _kept(signatures: Sequence[Hashable]) -> _Kept:
+def _kept(model: Model, signatures: Sequence[Hashable]) -> _Kept:
     """Positions of the blocks of one run that stand for all, and what they are."""
-    kept = kept_blocks(signatures)
+    kept = kept_blocks(signatures, architecture_graph(model.architecture).cycle)
     return kept, tuple([signatures[i] for i in kept])
 
 
 @lru_cache(maxsize=8192)
 def _kept_plain(model: Model, hp: Hparams, first: int, end: int) -> _Kept:
-    return _kept(_signatures(model, hp, first, end, {}, typed=False, with_types=False))
+    return _kept(model, _signatures(model, hp, first, end, {}, typed=False, with_types=False))
 
 
 def _signatures(

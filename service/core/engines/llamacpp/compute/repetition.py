@@ -8,12 +8,16 @@ WINDOW = 3
 """Blocks that together determine the memory of the last of them."""
 
 
-def kept_blocks(signatures: Sequence[Hashable], window: int = WINDOW) -> tuple[int, ...]:
+CYCLE = 2
+"""Addresses among which the hidden state moves from block to block in most architectures."""
+
+
+def kept_blocks(signatures: Sequence[Hashable], cycle: int = CYCLE, window: int = WINDOW) -> tuple[int, ...]:
     """Indices of blocks such that every sequence of `window` adjacent signatures occurs among the kept ones.
 
     Walks along the blocks and, wherever the walk stands before nothing new, jumps ahead to the last block with the same
-    recent past; the first and the last block are always kept. Jumps skip an even number of blocks of each kind, because
-    a kind may move the hidden state to the other of two addresses.
+    recent past; the first and the last block are always kept. Jumps skip a multiple of `cycle` blocks of each kind,
+    because a kind may move the hidden state to the next of so many addresses.
     """
     n = len(signatures)
     grams = [tuple(signatures[max(0, i - window + 1) : i + 1]) for i in range(n)]
@@ -21,7 +25,7 @@ def kept_blocks(signatures: Sequence[Hashable], window: int = WINDOW) -> tuple[i
     last_with: dict[tuple[Hashable, ...], list[int]] = {}
     for i, past in enumerate(recent):
         last_with.setdefault(past, []).append(i)
-    parities = _parities(signatures)
+    phases = _phases(signatures, cycle)
     kept: list[int] = []
     seen: set[tuple[Hashable, ...]] = set()
     i = 0
@@ -33,17 +37,18 @@ def kept_blocks(signatures: Sequence[Hashable], window: int = WINDOW) -> tuple[i
             new += 1
         if new > i + 1:
             places = last_with[recent[i]]
-            i = max(place for place in places if i <= place < new and parities[place] == parities[i])
+            i = max(place for place in places if i <= place < new and phases[place] == phases[i])
         i += 1
     return tuple(kept)
 
 
-def _parities(signatures: Sequence[Hashable]) -> list[int]:
-    """Bits that say, at each block, of which kinds there are an odd number up to it."""
-    bits: dict[Hashable, int] = {}
-    parity = 0
-    parities = []
+def _phases(signatures: Sequence[Hashable], cycle: int) -> list[tuple[int, ...]]:
+    """How many blocks of each kind there are up to each block, modulo `cycle`."""
+    kinds = {signature: number for number, signature in enumerate(dict.fromkeys(signatures))}
+    counts = [0] * len(kinds)
+    phases = []
     for signature in signatures:
-        parity ^= bits.setdefault(signature, 1 << len(bits))
-        parities.append(parity)
-    return parities
+        number = kinds[signature]
+        counts[number] = (counts[number] + 1) % cycle
+        phases.append(tuple(counts))
+    return phases

@@ -60,6 +60,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from service.core.architectures.hparams import Hparams
+from service.core.engines.llamacpp.compute.repetition import CYCLE
 from service.core.engines.llamacpp.graphs.context import GraphContext
 from service.core.problems import Unsupported
 
@@ -69,25 +70,30 @@ class ArchitectureGraph:
     """A graph function and, where needed, what distinguishes blocks beyond tensors and per-layer hparams.
 
     reserves_one_sequence: the largest graph may be that of one sequence, and llama.cpp reserves it as well.
+    cycle: blocks after which the hidden state is back at the address it was at.
     """
 
     build: Callable[[GraphContext], None]
     layer_key: Callable[[Hparams, int], Hashable] | None = None
     reserves_one_sequence: bool = False
+    cycle: int = CYCLE
 
 
 _GRAPHS: dict[str, ArchitectureGraph] = {}
 
 
 def graph(
-    *names: str, layer_key: Callable[[Hparams, int], Hashable] | None = None, reserves_one_sequence: bool = False
+    *names: str,
+    layer_key: Callable[[Hparams, int], Hashable] | None = None,
+    reserves_one_sequence: bool = False,
+    cycle: int = CYCLE,
 ) -> Callable[[Callable[[GraphContext], None]], Callable[[GraphContext], None]]:
     """Register a graph function for the architectures called `names`."""
 
     def register(build: Callable[[GraphContext], None]) -> Callable[[GraphContext], None]:
         for name in names:
             _GRAPHS[name] = ArchitectureGraph(
-                build=build, layer_key=layer_key, reserves_one_sequence=reserves_one_sequence
+                build=build, layer_key=layer_key, reserves_one_sequence=reserves_one_sequence, cycle=cycle
             )
         return build
 

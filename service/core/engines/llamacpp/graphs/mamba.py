@@ -1,6 +1,5 @@
 """Mamba, and hybrids of Mamba layers and attention."""
 
-from service.core.architectures.hparams import Hparams
 from service.core.engines.llamacpp.compute.node import Node
 from service.core.engines.llamacpp.compute.ops import add, mul_mat, rope, scale
 from service.core.engines.llamacpp.graphs import graph
@@ -22,13 +21,11 @@ from service.core.engines.llamacpp.graphs.blocks import (
     token_embeddings,
 )
 from service.core.engines.llamacpp.graphs.blocks.draft_output import output_with_draft_seed
-from service.core.engines.llamacpp.graphs.blocks.selective_scan import build_mamba, build_mamba2
+from service.core.engines.llamacpp.graphs.blocks.selective_scan import MAMBA2_CYCLE, build_mamba, build_mamba2
 from service.core.engines.llamacpp.graphs.context import Block, GraphContext
 
-_LAST_BLOCKS = 6
 
-
-@graph("mamba", "mamba2")
+@graph("mamba", "mamba2", cycle=MAMBA2_CYCLE)
 def mamba(g: GraphContext) -> None:
     """src/models/mamba.cpp, which mamba2.cpp uses too."""
     cur = token_embeddings(g)
@@ -66,7 +63,7 @@ def jamba(g: GraphContext) -> None:
     rms_output(g, cur)
 
 
-@graph("falcon-h1")
+@graph("falcon-h1", cycle=MAMBA2_CYCLE)
 def falcon_h1(g: GraphContext) -> None:
     """src/models/falcon-h1.cpp: attention and Mamba-2 side by side in every block."""
     cur = token_embeddings(g)
@@ -85,12 +82,7 @@ def falcon_h1(g: GraphContext) -> None:
     rms_output(g, cur)
 
 
-def _from_output(hp: Hparams, il: int) -> int:
-    """Place among the last blocks, after which the output layer takes what they left free; 0 for all others."""
-    return max(0, il - hp.n_layer + 1 + _LAST_BLOCKS)
-
-
-@graph("nemotron_h", "nemotron_h_moe", layer_key=_from_output)
+@graph("nemotron_h", "nemotron_h_moe", cycle=MAMBA2_CYCLE)
 def nemotron_h(g: GraphContext) -> None:
     """src/models/nemotron-h.cpp: every block is a Mamba-2 layer, attention, or a feed-forward network."""
     hp = g.hp
@@ -125,7 +117,7 @@ def _latent_experts(g: GraphContext, block: Block, cur: Node, routing: Routing, 
     return add(routed, build_ffn(block, cur, "relu_sqr", suffix="_shexp"))
 
 
-@graph("granitehybrid")
+@graph("granitehybrid", cycle=MAMBA2_CYCLE)
 def granite_hybrid(g: GraphContext) -> None:
     """src/models/granite-hybrid.cpp: Mamba-2 layers and attention, residuals scaled."""
     cur = token_embeddings(g)

@@ -3,6 +3,8 @@
 Source: src/models/mamba-base.cpp (llama.cpp in llama-cpp-python 0.3.36).
 """
 
+from typing import Final
+
 from service.core.engines.llamacpp.compute.node import Node
 from service.core.engines.llamacpp.compute.ops import (
     add,
@@ -23,6 +25,9 @@ from service.core.engines.llamacpp.graphs.blocks.linear import linear
 from service.core.engines.llamacpp.graphs.blocks.norms import build_rms_norm
 from service.core.engines.llamacpp.graphs.blocks.state import StateInput, build_rs
 from service.core.engines.llamacpp.graphs.context import Block, GraphContext
+
+MAMBA2_CYCLE: Final = 6
+"""Mamba-2 layers move the hidden state among three addresses, other layers between two."""
 
 
 def build_mamba(g: GraphContext, inp: StateInput, cur: Node, il: int) -> Node:
