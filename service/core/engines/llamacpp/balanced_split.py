@@ -19,21 +19,26 @@ class Room:
     taken_bytes: int
 
 
+def holds_all(rooms: Sequence[Room], range_bytes: RangeBytes, slots: tuple[int, int]) -> bool:
+    """Whether the devices hold the slots from the first of `slots` up to the second, each as many as it can."""
+    return _fill(rooms, range_bytes, slots, 1.0) is not None
+
+
 def balanced_slots(
-    rooms: Sequence[Room], range_bytes: RangeBytes, *, first_slot: int, end_slot: int
-) -> tuple[int, ...] | None:
-    """Slots per device, in order, for the lowest common fill; None where even full cards do not hold all slots.
+    rooms: Sequence[Room], range_bytes: RangeBytes, slots: tuple[int, int]
+) -> tuple[int, ...] | None:  # fmt: skip
+    """Slots per device, in order, for the lowest common fill; None where even full cards do not hold all of `slots`.
 
     Filling each device as far as it goes before the next one leaves the fewest slots over, so that the lowest fill
     at which nothing is left over is found by halving.
     """
-    best = _fill(rooms, range_bytes, first_slot, end_slot, 1.0)
+    best = _fill(rooms, range_bytes, slots, 1.0)
     if best is None:
         return None
     low, high = 0.0, 1.0
     for _ in range(FILL_STEPS):
         middle = (low + high) / 2
-        found = _fill(rooms, range_bytes, first_slot, end_slot, middle)
+        found = _fill(rooms, range_bytes, slots, middle)
         if found is None:
             low = middle
         else:
@@ -42,11 +47,11 @@ def balanced_slots(
 
 
 def _fill(
-    rooms: Sequence[Room], range_bytes: RangeBytes, first_slot: int, end_slot: int, share: float
+    rooms: Sequence[Room], range_bytes: RangeBytes, slots: tuple[int, int], share: float
 ) -> tuple[int, ...] | None:
     """Slots per device where each may be filled to `share` of its memory; None where slots are left over."""
     counts = []
-    position = first_slot
+    position, end_slot = slots
     for device, room in enumerate(rooms):
         limit = int(room.usable_bytes * share) - room.taken_bytes
         low, high = position, end_slot

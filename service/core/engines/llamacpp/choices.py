@@ -3,22 +3,20 @@
 Every candidate is placed by the engine's own rules and judged by the verdict's; nothing is estimated.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from service.core.engines.llamacpp.balanced_split import Room, balanced_slots
 from service.core.engines.llamacpp.question import Choice, Question
-from service.core.engines.llamacpp.range_sizes import range_sizes
-from service.core.engines.llamacpp.refusals import MAX_SHARES
 from service.core.engines.llamacpp.settings import LlamaCppSettings
+from service.core.engines.llamacpp.splits import first_fitting, may_fit
 from service.core.memory import CONTEXT_STEP_TOKENS, largest_context_tokens
 from service.core.types import Model, Rig, Workload
 
 # What llama.cpp's own --fit keeps before it moves layers to the host (--fit-ctx 4096, common/common.h).
 OFFLOAD_CONTEXT_TOKENS: Final = 4096
-BALANCING_ROUNDS: Final = 4
 
 
 def choose(model: Model, rig: Rig, settings: LlamaCppSettings, workload: Workload) -> Choice:
@@ -49,7 +47,7 @@ def _chosen(
     settings = replace(settings, split_mode=settings.split_mode or "layer")
     full = settings if settings.n_gpu_layers is not None else replace(settings, n_gpu_layers="all")
     found = (
-        _largest_fitting(question, full) if context_tokens is None else _first_fitting(question, full, context_tokens)
+        _largest_fitting(question, full) if context_tokens is None else first_fitting(question, full, context_tokens)
     )
     if found is not None:
         return found
@@ -81,36 +79,25 @@ def _largest_context(
 ) -> int:  # fmt: skip
     """Largest context that fits, whatever context was asked for: it is the same for all of them."""
     question = Question.of(model, rig, Workload(parallel=parallel))
-    return largest_context_tokens(
-        lambda tokens: question.place(settings, tokens).needs, ceiling_tokens=ceiling_tokens
+    bound = largest_context_tokens(
+        lambda tokens: question.hold(settings, tokens).needs, ceiling_tokens=ceiling_tokens
     )  # fmt: skip
-
-
-def _first_fitting(question: Question, settings: LlamaCppSettings, context_tokens: int) -> Choice | None:
-    """The first split that fits at this context."""
-    return next((choice for choice in _splits(question, settings, context_tokens) if choice.fits), None)
+    return largest_context_tokens(lambda tokens: question.place(settings, tokens).needs, ceiling_tokens=bound)
 
 
 def _largest_fitting(question: Question, settings: LlamaCppSettings) -> Choice | None:
     """The split and context with the most tokens, everything else as given."""
     top = question.ceiling_tokens(settings) // CONTEXT_STEP_TOKENS
-    best = _first_fitting(question, settings, CONTEXT_STEP_TOKENS * top)
-    if best is not None:
-        return best
     default = _largest_context(
         question.model, question.rig, settings, question.workload.parallel, CONTEXT_STEP_TOKENS * top
     )
-    if default:
-        best = question.place(settings, default)
-    low, high = default // CONTEXT_STEP_TOKENS, top
-    while high - low > 1:
-        middle = (low + high) // 2
-        found = _first_fitting(question, settings, CONTEXT_STEP_TOKENS * middle)
-        if found is None:
-            high = middle
-        else:
-            low, best = middle, found
-    return best
+    candidates = Candidates(
+        question=question,
+        settings_of=lambda _: settings,
+        tokens_of=lambda fewer: CONTEXT_STEP_TOKENS * (top - fewer),
+    )
+    found = candidates.least(0, top - default // CONTEXT_STEP_TOKENS - 1)
+    return found if found is not None or not default else question.place(settings, default)
 
 
 def _offloaded(question: Question, settings: LlamaCppSettings, context_tokens: int) -> Choice | None:
@@ -120,82 +107,60 @@ def _offloaded(question: Question, settings: LlamaCppSettings, context_tokens: i
     may_move_experts = question.hp.n_expert > 0 and settings.n_cpu_moe is None and not settings.override_tensor
     blocks = question.hp.n_layer_all
     if may_move_experts:
-        moved = _least(
-            lambda n: _first_fitting(question, replace(settings, n_gpu_layers="all", n_cpu_moe=n), context_tokens),
-            1,
-            blocks,
+        all_layers = replace(settings, n_gpu_layers="all")
+        by_experts = Candidates(
+            question=question,
+            settings_of=lambda n: replace(all_layers, n_cpu_moe=n),
+            tokens_of=lambda _: context_tokens,
         )
+        moved = by_experts.least(1, blocks)
         if moved is not None:
             return moved
         settings = replace(settings, n_cpu_moe=blocks)
-    return _least(
-        lambda left: _first_fitting(question, replace(settings, n_gpu_layers=blocks + 1 - left), context_tokens),
-        1,
-        blocks + 1,
+    by_layers = Candidates(
+        question=question,
+        settings_of=lambda left: replace(settings, n_gpu_layers=blocks + 1 - left),
+        tokens_of=lambda _: context_tokens,
     )
+    return by_layers.least(1, blocks + 1)
 
 
-def _least(fitting: Callable[[int], Choice | None], first: int, last: int) -> Choice | None:
-    """The choice of the smallest number for which one fits, where more never fits worse; None where none does."""
-    best = fitting(last)
-    if best is None:
-        return None
-    low, high = first - 1, last
-    while high - low > 1:
-        middle = (low + high) // 2
-        found = fitting(middle)
-        if found is None:
-            low = middle
-        else:
-            high, best = middle, found
-    return best
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """Candidates numbered so that a higher number never fits worse: fewer layers, fewer experts, less context."""
+
+    question: Question
+    settings_of: Callable[[int], LlamaCppSettings]
+    tokens_of: Callable[[int], int]
+
+    def fitting(self, number: int) -> Choice | None:
+        """The first split of a candidate that fits."""
+        return first_fitting(self.question, self.settings_of(number), self.tokens_of(number))
+
+    def may_fit(self, number: int) -> bool:
+        """Whether a candidate is not ruled out without a graph."""
+        return may_fit(self.question, self.settings_of(number), self.tokens_of(number))
+
+    def least(self, first: int, last: int) -> Choice | None:
+        """The fitting choice of the lowest number from `first` to `last`; None where there is none.
+
+        Compute buffers are small beside the rest, so the lowest number is at or just behind the lowest one that is not
+        ruled out: the search goes on from there in growing steps, then halves the last one.
+        """
+        low = first_true(self.may_fit, first, last + 1) - 1
+        if low == last:
+            return None
+        step, high, found = 1, low + 1, self.fitting(low + 1)
+        while found is None and high < last:
+            low, high, step = high, min(high + step, last), 2 * step
+            found = self.fitting(high)
+        while found is not None and high - low > 1:
+            middle = (low + high) // 2
+            better = self.fitting(middle)
+            low, high, found = (middle, high, found) if better is None else (low, middle, better)
+        return found
 
 
-def _splits(question: Question, settings: LlamaCppSettings, context_tokens: int) -> Iterator[Choice]:
-    """Ways to divide the model over the cards, llama.cpp's own first; only one where the user fixed it."""
-    default = question.place(settings, context_tokens)
-    yield default
-    cards = len(default.placement.device_order)
-    if default.fits or cards < 2 or settings.split_mode != "layer" or settings.tensor_split is not None:
-        return
-    if question.may_balance and cards <= MAX_SHARES:
-        yield from _balanced(question, default)
-    if question.may_use_one_card and settings.n_gpu_layers == "all":
-        yield from _on_one_card(question, default)
-
-
-def _on_one_card(question: Question, default: Choice) -> Iterator[Choice]:
-    """Everything on one card alone, on each kind of card once; none that the weights alone would overflow."""
-    weights_bytes = sum(device.weights_bytes for device in default.placement.devices)
-    order = default.placement.device_order
-    kinds = {question.rig.gpus[position]: index for index, position in reversed(list(enumerate(order)))}
-    for gpu, index in reversed(kinds.items()):
-        if gpu.usable_bytes >= weights_bytes:
-            alone = replace(default.settings, split_mode="none", main_gpu=index)
-            yield question.place(alone, default.context_tokens)
-
-
-def _balanced(question: Question, default: Choice) -> Iterator[Choice]:
-    """Splits that fill all cards alike; compute buffers depend on the split, so that it is corrected a few times."""
-    order = default.placement.device_order
-    known, taken = default, [0] * len(order)
-    for _ in range(BALANCING_ROUNDS):
-        sizes = range_sizes(question, known)
-        taken = [max(before, sizes.taken_bytes(known, card)) for before, card in zip(taken, order, strict=True)]
-        rooms = [
-            Room(usable_bytes=question.rig.gpus[card].usable_bytes, taken_bytes=fixed)
-            for card, fixed in zip(order, taken, strict=True)
-        ]
-        counts = balanced_slots(
-            rooms,
-            lambda device, first, end, sizes=sizes: sizes.range_bytes(order[device], first, end),  # type: ignore[misc]
-            first_slot=sizes.first_slot,
-            end_slot=sizes.end_slot,
-        )
-        if counts is None:
-            return
-        split = tuple(float(count) for count in counts)
-        if split == known.settings.tensor_split:
-            return
-        known = question.place(replace(known.settings, tensor_split=split), known.context_tokens)
-        yield known
+def first_true(holds: Callable[[int], bool], first: int, end: int) -> int:
+    """The lowest number from `first` on for which `holds`, as it does for all higher ones; `end` where none does."""
+    return bisect_left(range(first, end), x=True, key=holds) + first

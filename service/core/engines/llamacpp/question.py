@@ -43,15 +43,23 @@ class Question:
 
         Source: src/llama-context.cpp:676-687 (llama.cpp in llama-cpp-python 0.3.36).
         """
-        choice = self._placed(settings, context_tokens, may_pipeline=True)
-        if choice.fits or not choice.placement.pipeline_parallel:
+        choice = self._placed(settings, context_tokens)
+        if choice.fits or not choice.placement.pipeline_parallel or not choice.fits_without_compute:
             return choice
         plain = self._placed(settings, context_tokens, may_pipeline=False)
         return replace(plain, fell_back=True) if plain.fits else choice
 
-    def _placed(self, settings: LlamaCppSettings, context_tokens: int, *, may_pipeline: bool) -> "Choice":
+    def hold(self, settings: LlamaCppSettings, context_tokens: int) -> "Choice":
+        """One candidate without compute buffers: where that does not fit, `place` does not, and it needs no graph."""
+        return self._placed(settings, context_tokens, with_compute=False)
+
+    def _placed(
+        self, settings: LlamaCppSettings, context_tokens: int, *, may_pipeline: bool = True, with_compute: bool = True
+    ) -> "Choice":
         workload = replace(self.workload, context_tokens=context_tokens)
-        placement = place(self.model, self.rig, settings, workload, may_pipeline=may_pipeline)
+        placement = place(
+            self.model, self.rig, settings, workload, may_pipeline=may_pipeline, with_compute=with_compute
+        )
         needs = needs_of(self.model, self.hp, self.rig, placement)
         return Choice(question=self, settings=settings, context_tokens=context_tokens, placement=placement, needs=needs)
 
@@ -79,3 +87,12 @@ class Choice:
     def fits(self) -> bool:
         """Whether every device and the host have room."""
         return shortfall_bytes(self.needs) == 0
+
+    @property
+    def fits_without_compute(self) -> bool:
+        """Whether every device has room for all but its compute buffer."""
+        return all(
+            need.total_bytes - device.compute_bytes <= need.usable_bytes
+            for need, device in zip(self.needs, self.placement.devices, strict=False)
+            if need.usable_bytes is not None
+        )

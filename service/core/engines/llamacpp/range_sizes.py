@@ -1,7 +1,9 @@
 """Bytes of any range of slots on any card, from sums that are made once."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from service.core.engines.llamacpp.balanced_split import RangeBytes
 from service.core.engines.llamacpp.kv_cache import KvIndex, kv_index
 from service.core.engines.llamacpp.overrides import resolve_overrides
 from service.core.engines.llamacpp.question import Choice, Question
@@ -14,15 +16,14 @@ from service.core.types import Backend
 class RangeSizes:
     """Sums of one model under one set of overrides and one context; cards by their position in the rig.
 
-    output_bytes: the output layer's copy of tied embeddings. first_slot: the first one that is not on the host.
+    output_bytes: the output layer's copy of tied embeddings. span: first and end slot of what is not on the host.
     """
 
     backends: tuple[Backend, ...]
     sums: tuple[SlotSums, ...]
     output_bytes: int
     caches: KvIndex
-    first_slot: int
-    end_slot: int
+    span: tuple[int, int]
 
     def range_bytes(self, card: int, first: int, end: int) -> int:
         """Weights and caches of slots first..end-1 on a card."""
@@ -30,10 +31,14 @@ class RangeSizes:
             return 0
         held = self.sums[card].held
         weights_bytes = held[end].weights_bytes - held[first].weights_bytes
-        if end == self.end_slot:
+        if end == self.span[1]:
             weights_bytes += self.output_bytes
-        layers_end = min(end, self.end_slot - 1)
+        layers_end = min(end, self.span[1] - 1)
         return weights_bytes + self.caches.bytes_between(min(first, layers_end), layers_end, self.backends[card])
+
+    def by_device(self, order: Sequence[int]) -> RangeBytes:
+        """`range_bytes` of cards by their place in `order`."""
+        return lambda device, first, end: self.range_bytes(order[device], first, end)
 
     def taken_bytes(self, choice: Choice, card: int) -> int:
         """What a card needs besides its range of slots: buffers, overrides that name it, the backend's own."""
@@ -52,6 +57,5 @@ def range_sizes(question: Question, choice: Choice) -> RangeSizes:
         sums=tuple(slot_sums(layout, backend) for backend in backends),
         output_bytes=sum(shared.tensor.size_bytes for shared in layout.shared if shared.op == "mul_mat"),
         caches=kv_index(question.hp, choice.placement.ctx) if choice.placement.ctx.offload_kqv else KvIndex(groups=()),
-        first_slot=max(on_host, default=0),
-        end_slot=question.hp.n_layer_all + 1,
+        span=(max(on_host, default=0), question.hp.n_layer_all + 1),
     )
