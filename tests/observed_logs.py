@@ -20,6 +20,8 @@ from tests.models import load_model
 OBSERVED = Path(__file__).parent / "observed"
 FILES = ("llamacpp", "llamacpp_sweep_qwen35_122b")
 
+FLASH_ATTENTION = {"1": True, "on": True, "ena": True, "0": False, "0 (": False, "off": False, "dis": False}
+
 # the catalogue's model where a log names one and does not print its shape
 CATALOGUE = {
     "ik-dsv3-0324-iq2kr4-4gpu-ngl27": "deepseek-r1-671b:Q4_K_M",
@@ -110,7 +112,7 @@ class ObservedRow:
         return LlamaCppSettings(
             n_batch=self.flags.get("b") or 2048,
             n_ubatch=self.flags.get("ub") or 512,
-            flash_attn={"1": True, "on": True, "ena": True, "0": False, "0 (": False, "off": False, "dis": False}.get(flash),
+            flash_attn=FLASH_ATTENTION.get(flash),
             cache_type_k=type_k,
             cache_type_v=type_k if type_v in (None, "mla") else type_v,
             kv_unified=self.unified,
@@ -137,7 +139,8 @@ class ObservedRow:
         if total is not None:
             return float(total)
         host = self.values["host"].get("kv_mib") or {}
-        return sum(device["kv_mib"] or 0 for device in self.values["devices"]) + sum(host.values())
+        devices: list[float] = [device["kv_mib"] or 0 for device in self.values["devices"]]
+        return sum(devices) + sum(map(float, host.values()))
 
     @property
     def state_mib(self) -> float:

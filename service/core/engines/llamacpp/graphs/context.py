@@ -196,8 +196,8 @@ class GraphContext:
     def cache(self, kind: str, il: int, *, second: bool = False) -> Node:
         """The K tensor of block `il` in a cache, or with `second` the V tensor: [width, cells, streams].
 
-        Recurrent state ("recurrent": the rolling state, with `second` the state proper) is [width, rows]. It lies on the
-        block's backend, or on the host's with --no-kv-offload.
+        Recurrent state ("recurrent": the rolling state, with `second` the state proper) is [width, rows]. It lies on
+        the block's backend, or on the host's with --no-kv-offload.
         """
         key = (kind, il, second)
         node = self.memo.get(key)

@@ -99,10 +99,8 @@ def store_rows(cache: Node, cur: Node, rows: Node) -> Node:
 def store_transposed(cache: Node, cur: Node, rows: Node) -> Node:
     """Write V element by element into a transposed cache."""
     n_embd, n_tokens = cur.ne[0] * cur.ne[1], cur.ne[2]
-    if cur.type.row_bytes(n_embd) == cur.nb[2]:
-        cur = reshape(cur, n_embd, n_tokens)
-    else:
-        cur = cont_4d(cur, n_embd, n_tokens)
+    packed = cur.type.row_bytes(n_embd) == cur.nb[2]
+    cur = reshape(cur, n_embd, n_tokens) if packed else cont_4d(cur, n_embd, n_tokens)
     if n_embd < cache.ne[0]:
         cur = pad(cur, cache.ne[0] - n_embd)
     return set_rows(reshape(cache, 1, cache.elements), reshape(cur, 1, cur.elements), rows)
@@ -167,7 +165,7 @@ def mha(
         n0, n1, n2, n3 = cur.ne
         cur = reshape(cur, n0 * n1, n2 * n3)
     else:
-        cur = _unfused(g, q, k, v, mask, bias, sinks, v_mla, v_trans)
+        cur = _unfused(g, q, k, v, mask, bias=bias, sinks=sinks, v_mla=v_mla, v_trans=v_trans)
     g.expand(cur)
     return cur
 
@@ -178,15 +176,14 @@ def _unfused(
     k: Node,
     v: Node,
     mask: Node | None,
+    *,
     bias: Node | None,
     sinks: Node | None,
     v_mla: Node | None,
     v_trans: bool,
 ) -> Node:
     kq = mul_mat(k, q)
-    if g.hp.arch.name == "grok":
-        kq = scale(tanh(scale(kq)))
-    if g.hp.f_attn_logit_softcapping and g.hp.arch.name != "grok":
+    if g.hp.f_attn_logit_softcapping:
         kq = scale(tanh(scale(kq)))
     if bias is not None:
         kq = add(kq, bias)
