@@ -32,16 +32,19 @@ class NotAffineError(Exception):
 def split_size(size: int) -> tuple[int, Terms]:
     """Constant part and bytes per unit of each kind of cells of a symbolic size in bytes.
 
-    Raises NotAffineError where the size depends on the counts in another way.
+    The constant is negative where rows of cells end in a gap that is not counted. Raises NotAffineError where the size
+    depends on the counts in another way.
     """
     terms: list[tuple[str, int]] = []
     for kind, exponent in _EXPONENTS:
-        factor, size = divmod(size, 1 << exponent)
+        half = 1 << (exponent - 1)
+        factor, size = divmod(size + half, 1 << exponent)
+        size -= half
         if factor:
-            if factor >= _LIMIT:
+            if not 0 < factor < _LIMIT:
                 raise NotAffineError
             terms.append((kind, factor))
-    if size >= _LIMIT:
+    if abs(size) >= _LIMIT:
         raise NotAffineError
     return size, tuple(terms)
 

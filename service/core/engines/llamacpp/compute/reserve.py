@@ -55,7 +55,8 @@ def _may_be_symbolic(question: ComputeQuestion, cells: Mapping[str, int]) -> boo
     must counts of an indexer's pools of cells.
     """
     hp = question.hp
-    long_enough = not hp.indexer_top_k or min(cells.values(), default=0) > hp.indexer_top_k
+    chosen_from = cells.get("indexer", min(cells.values(), default=0))
+    long_enough = not hp.indexer_top_k or chosen_from > hp.indexer_top_k
     unit = CELLS_PER_UNIT * max(1, hp.indexer_kpool)
     return long_enough and all(count % unit == 0 for count in cells.values())
 

@@ -18,11 +18,11 @@ COUNTS = st.integers(1, 2**24).map(lambda units: units * CELLS_PER_UNIT)
 
 
 @given(
-    constant=st.integers(0, 2**50),
-    factors=st.dictionaries(st.sampled_from(sorted(SYMBOLS)), st.integers(1, 2**40), max_size=3),
+    constant=st.integers(-(2**50), 2**50),
+    factors=st.dictionaries(st.sampled_from(sorted(SYMBOLS)), st.integers(1, 2**40), min_size=1, max_size=3),
 )
 def test_symbolic_sizes_show_what_they_are_made_of(constant: int, factors: dict[str, int]) -> None:
-    """A constant and so many bytes per cell of each kind, told apart exactly."""
+    """A constant and so many bytes per cell of each kind, told apart exactly; a gap at the end is a negative one."""
     size = constant + sum(factor * SYMBOLS[kind] for kind, factor in factors.items())
     found_constant, terms = split_size(size)
     assert found_constant == constant
