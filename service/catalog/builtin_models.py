@@ -3,7 +3,7 @@
 import csv
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -11,7 +11,10 @@ from service.builtin import builtin_folder
 from service.catalog.model_rows import ModelRow, parse_header
 from service.core.model_facts import model_facts
 
-INDEX_COLUMNS = tuple(field.name for field in fields(ModelRow))
+INDEX_COLUMNS = (
+    "name", "quant", "id", "architecture", "tensor_count", "tensor_data_bytes", "parameters", "active_parameters",
+    "trained_context_tokens",
+)  # fmt: skip
 _HEADER_ENDING = ".gguf.xz"
 
 

@@ -32,13 +32,19 @@ class ResolvedModel:
 
 
 class ModelIndex:
-    """Rows by every key that references use; immutable."""
+    """Rows by every key that references use; immutable.
+
+    Built-in names come first, so that nobody's model changes what they mean; users' models that they cover are reached
+    by their ids and aliases.
+    """
 
     def __init__(self, rows: Sequence[ModelRow]) -> None:
         self.by_id: Mapping[str, ModelRow] = {row.id: row for row in rows}
         self.by_name: Mapping[str, Sequence[ModelRow]] = _grouped((row.name, row) for row in rows)
-        self._names_by_words = _grouped((words(name), name) for name in self.by_name)
-        self._names_by_telling_words = _grouped((vocabulary().telling(name), name) for name in self.by_name)
+        self.by_alias: Mapping[str, ModelRow] = {alias: row for row in rows for alias in row.aliases}
+        self._layers = tuple(
+            _Names([row for row in rows if row.is_builtin is is_builtin]) for is_builtin in (True, False)
+        )
         self._resolved = lru_cache(RESOLVED_REFERENCES)(self._resolve)
 
     def resolve(self, reference: str) -> ResolvedModel:
@@ -48,19 +54,58 @@ class ModelIndex:
     def _resolve(self, reference: str) -> ResolvedModel:
         if reference.lower().startswith(ID_PREFIX):
             return ResolvedModel(row=self._row_of_id(reference.lower()))
-        for reading in readings(reference):
-            names, literal = self._names(reading.name)
-            if len(names) > 1:
-                raise _unknown(f"{reference!r} could be {' or '.join(names)}: write the whole name.", names)
-            if names:
-                return self._choose(reading, names[0], literal=literal)
-        raise self._unknown_name(reference)
+        if aliased := self.by_alias.get(reference.lower()):
+            return ResolvedModel(row=aliased)
+        refusals: list[UnknownModel] = []
+        for names in self._layers:
+            try:
+                found = names.resolve(reference)
+            except UnknownModel as refused:
+                refusals.append(refused)
+            else:
+                if found is not None:
+                    return found
+        raise refusals[0] if refusals else self._unknown_name(reference)
+
+    def named(self, text: str) -> ModelRow | None:
+        """The row whose alias, name or reference `text` is to the letter, whatever its case; None where it is free."""
+        key = text.lower()
+        if aliased := self.by_alias.get(key):
+            return aliased
+        name, _, quant = key.partition(":")
+        rows = self.by_name.get(name, ())
+        return next((row for row in rows if quant in ("", row.quant.lower())), None)
 
     def _row_of_id(self, model_id: str) -> ModelRow:
         row = self.by_id.get(model_id)
         if row is None:
             raise _unknown(f"No model has the id {model_id!r}.", ())
         return row
+
+    def _unknown_name(self, reference: str) -> UnknownModel:
+        reading = next(iter(readings(reference)))
+        close = close_names(reading.name, self.by_name)
+        hint = f" Close to it: {', '.join(close)}." if close else ""
+        return _unknown(f"No model of the catalogue is called {reading.name!r}.{hint}", close)
+
+
+class _Names:
+    """Rows by the words of their names."""
+
+    def __init__(self, rows: Sequence[ModelRow]) -> None:
+        self.by_name: Mapping[str, Sequence[ModelRow]] = _grouped((row.name, row) for row in rows)
+        self._names_by_words = _grouped((words(name), name) for name in self.by_name)
+        self._names_by_telling_words = _grouped((vocabulary().telling(name), name) for name in self.by_name)
+
+    def resolve(self, reference: str) -> ResolvedModel | None:
+        """The row that a name means, None where none is called so; raises UnknownModel where none is meant clearly."""
+        for reading in readings(reference):
+            names, literal = self._names(reading.name)
+            if len(names) > 1:
+                raise _unknown(f"{reference!r} could be {' or '.join(names)}: write the whole name.", names)
+            if names:
+                return self._choose(reading, names[0], literal=literal)
+        return None
 
     def _names(self, name: str) -> tuple[Sequence[str], bool]:
         """The catalogue's names for `name`, and whether they hold the same words."""
@@ -83,12 +128,6 @@ class ModelIndex:
                 notes=(*notes, f"No quant was named: {row.reference} is meant{f' (also {others})' if others else ''}."),
             )
         return ResolvedModel(row=_row_of_quant(name, rows, reading.quant), notes=notes)
-
-    def _unknown_name(self, reference: str) -> UnknownModel:
-        reading = next(iter(readings(reference)))
-        close = close_names(reading.name, self.by_name)
-        hint = f" Close to it: {', '.join(close)}." if close else ""
-        return _unknown(f"No model of the catalogue is called {reading.name!r}.{hint}", close)
 
 
 def _row_of_quant(name: str, rows: Sequence[ModelRow], quant: str) -> ModelRow:

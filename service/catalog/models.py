@@ -5,7 +5,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from service.catalog.model_index import ModelIndex, ResolvedModel
-from service.catalog.model_rows import ModelRow, ModelSource, parse_header
+from service.catalog.model_rows import ModelRow, ModelSource, parse_checkpoint, parse_header
+from service.core.checkpoints import Checkpoint
+from service.core.model_kinds import ModelKind
+from service.core.problems import UnknownModel, Unsupported
 from service.core.types import Model
 
 PARSED_MODELS = 128
@@ -20,6 +23,7 @@ class ModelSummary:
     parameters: int
     active_parameters: int
     trained_context_tokens: int
+    kind: ModelKind
     rows: tuple[ModelRow, ...]
 
     @property
@@ -55,9 +59,29 @@ class ModelCatalog:
         """
         return self._index.resolve(reference)
 
+    def reference_to(self, row: ModelRow) -> str:
+        """What names a row and no other: name:quant, or its id where another row is called so."""
+        try:
+            return row.reference if self.resolve(row.reference).row.id == row.id else row.id
+        except UnknownModel:
+            return row.id
+
+    def named(self, text: str) -> ModelRow | None:
+        """The row whose alias, name or name:quant `text` is to the letter, whatever its case; None where it is free."""
+        return self._index.named(text)
+
     def model(self, row: ModelRow) -> Model:
-        """The parsed model of a row, under the catalogue's name and quant."""
+        """The parsed model of a row, under the catalogue's name and quant; raises Unsupported for a checkpoint."""
+        if row.format != "gguf":
+            raise Unsupported(
+                f"{row.reference} is a checkpoint ({row.format}), which llama.cpp does not load: convert it to GGUF.",
+                fields=("model",),
+            )
         return self._parsed(row)
+
+    def checkpoint(self, row: ModelRow) -> Checkpoint:
+        """The checkpoint of a row that is one."""
+        return parse_checkpoint(self._source.header_xz(row))
 
     def search(self, text: str = "") -> tuple[ModelSummary, ...]:
         """Models whose name or architecture has every word of `text`, by name; all for an empty text."""
@@ -82,5 +106,6 @@ def _summary(name: str, rows: Sequence[ModelRow]) -> ModelSummary:
         parameters=by_size[0].parameters,
         active_parameters=by_size[0].active_parameters,
         trained_context_tokens=by_size[0].trained_context_tokens,
+        kind=by_size[0].kind,
         rows=by_size,
     )

@@ -1,6 +1,6 @@
-"""The catalogue of models: GGUF headers addressed by the digest of their content."""
+"""The catalogue of models: manifests addressed by the digest of their content, and aliases of them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from service.store.database import insert_where_absent
 from service.store.revisions import Changes, move_revision
-from service.store.tables import ModelTable, Origin
+from service.store.tables import ModelAliasTable, ModelTable, Origin
 
 _LABELS = (
     "name",
@@ -21,12 +21,14 @@ _LABELS = (
     "active_parameters",
     "trained_context_tokens",
     "source",
+    "kind",
+    "format",
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEntry:
-    """A model to keep; `header_xz` is its GGUF header (metadata and tensor table), xz-compressed."""
+    """A model to keep; `header_xz` is its manifest in its `format`, xz-compressed."""
 
     id: str
     name: str
@@ -39,11 +41,13 @@ class ModelEntry:
     trained_context_tokens: int
     header_xz: bytes
     source: str | None = None
+    kind: str = "model"
+    format: str = "gguf"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredModel:
-    """A model as lists show it, without its header."""
+    """A model as lists show it, without its manifest."""
 
     id: str
     name: str
@@ -57,22 +61,24 @@ class StoredModel:
     origin: str
     source: str | None
     added_at: datetime
+    kind: str
+    format: str
 
 
 def models(session: Session) -> list[StoredModel]:
-    """Read the whole catalogue without headers, by name and quant."""
+    """Read the whole catalogue without manifests, by name and quant."""
     query = select(ModelTable).order_by(ModelTable.name, ModelTable.quant, ModelTable.id)
     return [_stored(row) for row in session.scalars(query)]
 
 
 def model(session: Session, model_id: str) -> StoredModel | None:
-    """Read one model without its header."""
+    """Read one model without its manifest."""
     row = session.get(ModelTable, model_id, populate_existing=True)
     return None if row is None else _stored(row)
 
 
 def model_header_xz(session: Session, model_id: str) -> bytes | None:
-    """Read the compressed GGUF header of one model."""
+    """Read the compressed manifest of one model."""
     return session.scalar(select(ModelTable.header_xz).where(ModelTable.id == model_id))
 
 
@@ -84,6 +90,21 @@ def keep_user_model(session: Session, entry: ModelEntry) -> StoredModel:
     insert_where_absent(session, ModelTable, _values(entry, origin="user"))
     move_revision(session, "models")
     return _stored(session.get_one(ModelTable, entry.id))
+
+
+def aliases(session: Session) -> Mapping[str, str]:
+    """Read every alias, in lower case, with the id of its model."""
+    rows = session.execute(select(ModelAliasTable.alias, ModelAliasTable.model_id))
+    return {row.alias: row.model_id for row in rows}
+
+
+def keep_alias(session: Session, alias: str, model_id: str) -> str:
+    """Give a model another name, unless it is taken; the id that it stands for now."""
+    key = alias.lower()
+    if session.get(ModelAliasTable, key) is None:
+        insert_where_absent(session, ModelAliasTable, {"alias": key, "model_id": model_id})
+        move_revision(session, "models")
+    return session.get_one(ModelAliasTable, key, populate_existing=True).model_id
 
 
 def synchronise_builtin_models(session: Session, entries: Iterable[ModelEntry]) -> Changes:
@@ -126,6 +147,8 @@ def _stored(row: ModelTable) -> StoredModel:
         origin=row.origin,
         source=row.source,
         added_at=row.added_at,
+        kind=row.kind,
+        format=row.format,
     )
 
 
@@ -143,4 +166,6 @@ def _values(entry: ModelEntry, *, origin: Origin) -> dict[str, object]:
         "header_xz": entry.header_xz,
         "origin": origin,
         "source": entry.source,
+        "kind": entry.kind,
+        "format": entry.format,
     }

@@ -81,7 +81,10 @@ class GpuTable(Table):
 
 
 class ModelTable(Table):
-    """A model's GGUF header, addressed by the digest of its content; listing never reads the header itself."""
+    """A model's manifest, addressed by the digest of its content; listing never reads the manifest itself.
+
+    header_xz: what `format` says, xz-compressed: a GGUF header, or a checkpoint's configuration and tensor table.
+    """
 
     __tablename__ = "models"
     __table_args__ = (
@@ -109,6 +112,21 @@ class ModelTable(Table):
     header_xz: Mapped[bytes] = mapped_column(LargeBinary, deferred=True)
     origin: Mapped[str] = mapped_column(String(8))
     source: Mapped[str | None] = mapped_column(String(2000))
+    added_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    kind: Mapped[str] = mapped_column(String(16), server_default=text("'model'"))
+    format: Mapped[str] = mapped_column(String(16), server_default=text("'gguf'"))
+
+
+class ModelAliasTable(Table):
+    """Another name of a model, in lower case.
+
+    No foreign key: a built-in model is deleted and inserted again when what stands beside its content changes.
+    """
+
+    __tablename__ = "model_aliases"
+
+    alias: Mapped[str] = mapped_column(String(200), primary_key=True)
+    model_id: Mapped[str] = mapped_column(String(80))
     added_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 

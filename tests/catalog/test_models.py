@@ -121,10 +121,13 @@ def test_a_model_that_was_removed_meanwhile_is_unknown(database: Engine) -> None
 
 
 def test_only_models_that_can_be_planned_with_are_kept() -> None:
-    """An unknown architecture and a header without tensors are refused at the door."""
+    """An unknown architecture and a header with neither tensors nor vocabulary are refused at the door."""
     unknown = read_header(LITTLE.preamble(0, 1) + LITTLE.pair("general.architecture", TEXT, "nova"))
     with pytest.raises(Unsupported, match="nova"):
         user_entry(unknown, fallback_name="nova")
-    vocabulary = replace(load_architecture_model("qwen3-dense"), tensors=(), tensor_by_name={}, quant=None)
+    model = load_architecture_model("qwen3-dense")
+    metadata = {key: value for key, value in model.metadata.items() if not key.startswith("tokenizer.")}
     with pytest.raises(UnreadableModel, match="no tensors"):
-        user_entry(vocabulary, fallback_name="vocabulary")
+        user_entry(
+            replace(model, tensors=(), tensor_by_name={}, quant=None, metadata=metadata), fallback_name="nothing"
+        )
