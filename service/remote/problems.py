@@ -29,12 +29,6 @@ class Unauthorized(PlanProblem):
     slug = "unauthorized"
 
 
-class TooManyFetches(PlanProblem):
-    """More models at once than this process fetches."""
-
-    slug = "rate-limited"
-
-
 class UnreadableRemoteModel(UnreadableModel):
     """A file of another host that is no model, or that the host does not serve as it says."""
 

@@ -75,6 +75,26 @@ def read_reference(text: str) -> Reference:
     return _hugging_face(text.split("/"))
 
 
+def read_repository(text: str, file: str | None, revision: str | None) -> Reference:
+    """What a repository means, with one of its files and a revision where they are given beside it.
+
+    Raises InvalidRequest for an address of another kind, and for a file beside something that has none to choose from.
+    """
+    reference = read_reference(text)
+    if isinstance(reference, FileAddress):
+        raise InvalidRequest(f"{text[:200]!r} is no repository: give it as url.", fields=("repo",))
+    if file is None and revision is None:
+        return reference
+    if not isinstance(reference, HubRepository) or (file is not None and reference.quant is not None):
+        raise InvalidRequest(
+            f"{text[:200]!r} names a file already, or has none to choose from.", fields=("file", "revision")
+        )
+    revision = revision or reference.revision
+    if file is None:
+        return hub_repository(reference.hub, reference.repository, revision, reference.quant)
+    return hub_file(reference.hub, reference.repository, file, revision)
+
+
 def _of_url(url: httpx2.URL) -> Reference:
     reader = _READERS.get(url.host)
     segments = [unquote(part) for part in url.raw_path.decode("ascii").partition("?")[0].split("/") if part]

@@ -5,19 +5,15 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 import httpcore2
-import stamina
-from stamina.instrumentation import LoggingOnRetryHook, set_on_retry_hooks
 
 from service.core.problems import PlanProblem
 from service.remote.deadline import Deadline
 from service.remote.problems import ModelHostTimeout, ModelHostUnavailable
+from service.retrying import attempts
 
 ATTEMPTS = 4
 _LONGEST_WAIT_S = 5.0
 Result = TypeVar("Result")
-
-# by default retries are told through structlog, which unconfigured writes to standard output, where plans go
-set_on_retry_hooks([LoggingOnRetryHook])
 
 
 class Transient(Exception):
@@ -43,15 +39,8 @@ def persistently(attempt: Callable[[], Result], deadline: Deadline, first_wait_s
         return failure.retry_after_s if failure.retry_after_s < deadline.remaining_s() else False
 
     try:
-        for again_context in stamina.retry_context(
-            again,
-            attempts=ATTEMPTS,
-            timeout=None,
-            wait_initial=first_wait_s,
-            wait_max=_LONGEST_WAIT_S,
-            wait_jitter=first_wait_s,
-        ):
-            with again_context:
+        for context in attempts(again, most=ATTEMPTS, first_wait_s=first_wait_s, longest_wait_s=_LONGEST_WAIT_S):
+            with context:
                 return attempt()
     except Transient as failure:
         raise failure.problem from None
