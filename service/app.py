@@ -7,6 +7,7 @@ import structlog
 from fastapi import FastAPI
 
 from service.planning.catalogues import StoredCatalogues
+from service.planning.model_hosts import RemoteModels
 from service.planning.planner import Planner
 from service.settings import Settings
 from service.shells.rest import gpus, health, models, plan, plans, problems
@@ -24,7 +25,8 @@ def create_app(settings: Settings) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         database = open_database(settings.database_url, connections=settings.max_database_connections)
         app.state.database = database
-        app.state.planner = Planner(StoredCatalogues(database, settings.catalogue_refresh_s))
+        app.state.remote = remote = RemoteModels(settings)
+        app.state.planner = Planner(StoredCatalogues(database, settings.catalogue_refresh_s), remote=lambda: remote)
         log.info("ready", database=database.url.render_as_string(hide_password=True))
         try:
             yield
@@ -36,7 +38,7 @@ def create_app(settings: Settings) -> FastAPI:
         description=DESCRIPTION, lifespan=lifespan, redoc_url=None,
         generate_unique_id_function=operation_id,
     )  # fmt: skip
-    app.add_middleware(BodyLimit, max_bytes=settings.max_request_bytes)
+    app.add_middleware(BodyLimit, max_bytes=settings.max_request_bytes, max_upload_bytes=settings.max_upload_bytes)
     routers = [shell.router for shell in (plan, plans, gpus, models, health, problems)]
     problems.install_problem_handlers(app, routers)
     for router in routers:

@@ -1,18 +1,26 @@
 """What an operator can set, through environment variables that start with RIGFIT_ or a file named .env."""
 
 from functools import cache
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field, PositiveFloat, PositiveInt
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BeforeValidator, Field, PositiveFloat, PositiveInt
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from service.builtin import state_folder
-from service.core.units import MIB
+from service.core.units import GIB, MIB
 
 
 def embedded_database_url() -> str:
     """SQLAlchemy URL of the SQLite file used where no other database is named."""
     return f"sqlite:///{state_folder() / 'rigfit.sqlite3'}"
+
+
+def _names(value: object) -> object:
+    """Names separated by commas."""
+    return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
+
+
+Names: TypeAlias = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
 
 
 class Settings(BaseSettings):
@@ -44,6 +52,38 @@ class Settings(BaseSettings):
 
     max_request_bytes: PositiveInt = 1 * MIB
     """Largest request body; a longer one is refused as `too-large`."""
+
+    max_upload_bytes: PositiveInt = 4 * GIB
+    """Largest upload of a model file; it is read as it comes and not kept, its first megabytes are enough."""
+
+    model_hosts: Names = (
+        "huggingface.co",
+        "*.huggingface.co",
+        "*.hf.co",
+        "modelscope.cn",
+        "*.modelscope.cn",
+        "registry.ollama.ai",
+        "dd20bb891979d25aebc8bec07b2b3bbc.r2.cloudflarestorage.com",
+    )
+    """Hosts that models are fetched from, by https at public addresses: names, or `*.name` for all below one."""
+
+    private_model_hosts: Names = ()
+    """Origins of the own network (`http://models.internal:8080`) that models are fetched from as they stand."""
+
+    hugging_face_url: str = "https://huggingface.co"
+    """Address of Hugging Face or a mirror of it; its host must be among those that models are fetched from."""
+
+    modelscope_url: str = "https://www.modelscope.cn"
+    """Address of ModelScope or a mirror of it."""
+
+    ollama_url: str = "https://registry.ollama.ai"
+    """Address of Ollama's registry or a mirror of it."""
+
+    model_fetch_s: PositiveFloat = 60.0
+    """Longest time that reading one model's headers from other hosts may take, attempts included."""
+
+    max_model_fetches: PositiveInt = 8
+    """Models that one process reads at once, from other hosts or uploads; more are refused as `rate-limited`."""
 
     max_database_connections: PositiveInt = 10
     """Connections to PostgreSQL that one process keeps open; SQLite ignores it."""

@@ -79,6 +79,7 @@ class ModelListing(BaseModel):
     model_config = ANSWER
 
     name: str = Field(examples=["llama-3.3-70b"])
+    kind: str = Field(description="model, or what else the file is: mmproj, lora, imatrix …", examples=["model"])
     architecture: str = Field(examples=["llama"])
     parameters: int
     active_parameters: int
@@ -86,19 +87,55 @@ class ModelListing(BaseModel):
     quants: list[QuantSummary]
 
 
+class ArchitectureRule(BaseModel):
+    """How the engine reads a model of this architecture."""
+
+    model_config = ANSWER
+
+    name: str = Field(examples=["llama"])
+    memory: str = Field(description="Class of cache that the engine makes for it.", examples=["attention"])
+    layers: int
+    draft_layers: int = Field(description="Layers that only speculation runs.")
+    windowed_layers: int = Field(description="Layers that attend to a sliding window.")
+    window_tokens: int | None = Field(description="Length of the window.")
+    recurrent_layers: int = Field(description="Layers with a state instead of a cache.")
+    experts: int = Field(description="Routed experts of each mixture; 0 in a dense model.")
+    rules_version: str
+
+
 class ModelDocument(BaseModel):
     """One model at one quantisation."""
 
     model_config = ANSWER
 
-    reference: str = Field(examples=["llama-3.3-70b:Q4_K_M"])
+    reference: str = Field(description="What a PlanRequest names it by.", examples=["llama-3.3-70b:Q4_K_M"])
     name: str
     quant: str
     id: str = Field(description="Digest of metadata and tensor table.")
+    kind: str = Field(
+        description="model, mmproj, lora, control-vector, imatrix, vocabulary or diffusion.", examples=["model"]
+    )
+    what: str = Field(description="The kind in words.", examples=["a language model"])
+    format: str = Field(description="gguf, or safetensors for a checkpoint of Hugging Face.", examples=["gguf"])
+    planned: bool = Field(description="Whether it can be planned.")
+    not_planned: str | None = Field(description="Why not, and what to plan instead.")
     architecture: str
+    architecture_rule: ArchitectureRule | None = Field(description="The rules it is planned by.")
     tensor_count: int
     tensor_data_bytes: int
-    parameters: int
-    active_parameters: int
-    trained_context_tokens: int
+    parameters: int | None = Field(description="Null where packed weights hide the number.")
+    active_parameters: int | None = Field(description="Parameters that one token passes.")
+    trained_context_tokens: int | None
+    bytes_by_role: dict[str, int] = Field(description="Bytes of the tensors by what they are for, the most first.")
+    bytes_by_type: dict[str, int] = Field(description="Bytes of the tensors by their type, the most first.")
+    kv_bytes_per_token: dict[str, float] = Field(
+        description="What one more token of context adds to the caches, by type of cache (K and V alike), once the "
+        "context is longer than every window; types that the engine refuses for this model are left out.",
+        examples=[{"f16": 327680}],
+    )
+    kv_constant_bytes: dict[str, int] = Field(
+        description="What the caches of one stream hold beside that: sliding windows and recurrent state."
+    )
+    aliases: list[str]
+    source: str | None = Field(description="Where it was read from; null for models that ship with the service.")
     notes: list[str] = Field(description="What was read into the reference.")

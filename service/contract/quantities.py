@@ -26,3 +26,5 @@ Bytes: TypeAlias = Annotated[Whole, Field(ge=0, le=LARGEST_BYTES)]
 Rate: TypeAlias = Annotated[float, Field(strict=True, gt=0, le=1e24)]
 Flag: TypeAlias = Annotated[bool, Field(strict=True)]
 Text: TypeAlias = Annotated[str, Field(strict=True, min_length=1, max_length=400)]
+# signed addresses of storage are long
+Url: TypeAlias = Annotated[str, Field(strict=True, min_length=1, max_length=4000)]

@@ -5,7 +5,7 @@ from typing import Annotated, TypeAlias
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
 
 from service.contract.engine import EngineRequest, LlamaCppEngine
-from service.contract.quantities import REQUEST, Flag, Text, Tokens, TokensFromZero, Whole
+from service.contract.quantities import REQUEST, Flag, Text, Tokens, TokensFromZero, Url, Whole
 from service.contract.rig import RigRequest
 
 EXAMPLE_REQUEST: dict[str, JsonValue] = {
@@ -16,11 +16,14 @@ EXAMPLE_REQUEST: dict[str, JsonValue] = {
 
 
 class ModelUrl(BaseModel):
-    """A GGUF file at an address."""
+    """A GGUF file at an address; its header is read and not kept."""
 
     model_config = REQUEST
 
-    url: Text = Field(description="Address of a GGUF file.", examples=["https://models.example/model.gguf"])
+    url: Url = Field(
+        description="Address of a GGUF file, or a name such as `hf.co/owner/repo:quant`.",
+        examples=["https://models.example/model.gguf"],
+    )
 
 
 class ModelPath(BaseModel):

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from service.contract.engine import ENGINE_NAMES, LlamaCppEngine, VllmEngine
+from service.contract.imports import ImportRequest
 from service.contract.problem import FieldError
 from service.contract.request import AssumptionsRequest, ModelPath, ModelUrl, PlanRequest, WorkloadRequest
 from service.contract.rig import CircuitRequest, GpuRequest, HostRequest, InlineGpu, PsuRequest, RigRequest
@@ -16,7 +17,7 @@ from service.core.problems import InvalidRequest, PlanProblem, UnknownEngine
 
 _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
     PlanRequest, ModelUrl, ModelPath, RigRequest, GpuRequest, InlineGpu, HostRequest, PsuRequest, CircuitRequest,
-    WorkloadRequest, LlamaCppEngine, VllmEngine, AssumptionsRequest,
+    WorkloadRequest, LlamaCppEngine, VllmEngine, AssumptionsRequest, ImportRequest,
 )  # fmt: skip
 _NAMES_OR_OBJECTS = (("model",), ("rig",))
 _SHOWN_ERRORS = 20
@@ -41,6 +42,22 @@ def parse_request(raw: bytes) -> PlanRequest:
         return PlanRequest.model_validate_json(raw)
     except ValidationError as refused:
         raise refusal(refused, _decoded(raw)) from None
+
+
+def parse_import(raw: bytes) -> ImportRequest:
+    """Read one ImportRequest from JSON; raises InvalidRequest where it is not JSON or a field is refused."""
+    try:
+        return ImportRequest.model_validate_json(raw)
+    except ValidationError as refused:
+        raise refusal(refused, _decoded(raw)) from None
+
+
+def validate_import(value: object) -> ImportRequest:
+    """Check a decoded ImportRequest; raises InvalidRequest."""
+    try:
+        return ImportRequest.model_validate(value)
+    except ValidationError as refused:
+        raise refusal(refused, value) from None
 
 
 def validate_request(value: object) -> PlanRequest:

@@ -24,6 +24,9 @@ class Catalogues(Protocol):
     def models(self) -> ModelCatalog:
         """The models."""
 
+    def changed(self) -> None:
+        """Take over what this process changed before the next question."""
+
 
 class BuiltinCatalogues:
     """The data that ships with the package, without a database."""
@@ -40,6 +43,9 @@ class BuiltinCatalogues:
     def models(self) -> ModelCatalog:
         """The models of model_db."""
         return self._models
+
+    def changed(self) -> None:
+        """Nothing here changes."""
 
 
 class StoredCatalogues:
@@ -64,6 +70,10 @@ class StoredCatalogues:
     def models(self) -> ModelCatalog:
         """The models, as of the latest look."""
         return self._current().models
+
+    def changed(self) -> None:
+        """Look at the next question."""
+        self._due_s = 0.0
 
     def _current(self) -> "_Loaded":
         """Read or refresh where that is due; whoever comes while another refreshes uses what there is."""

@@ -7,6 +7,7 @@ from service.contract.plan import Plan
 from service.contract.request import PlanRequest
 from service.core.problems import UnknownGpu, UnknownModel
 from service.planning.catalogues import BuiltinCatalogues, Catalogues, StoredCatalogues
+from service.planning.model_hosts import RemoteModels
 from service.planning.planner import Planner
 
 
@@ -14,7 +15,7 @@ class LocalPlanner:
     """Plans from files; what is not found there is looked up in the database of the settings."""
 
     def __init__(self) -> None:
-        self._builtin = Planner(BuiltinCatalogues(), may_read_files=True)
+        self._builtin = Planner(BuiltinCatalogues(), may_read_files=True, remote=remote_models)
 
     def plan(self, request: PlanRequest) -> Plan:
         """Answer one question; raises as `Planner.plan` does."""
@@ -24,13 +25,21 @@ class LocalPlanner:
             stored = stored_catalogues()
             if stored is None:
                 raise
-            return Planner(stored, may_read_files=True).plan(request)
+            return Planner(stored, may_read_files=True, remote=remote_models).plan(request)
 
 
 @cache
 def local_planner() -> LocalPlanner:
     """The planner of this process."""
     return LocalPlanner()
+
+
+@cache
+def remote_models() -> RemoteModels:
+    """What fetches models of other hosts as the settings allow."""
+    from service.settings import settings  # noqa: PLC0415 - most plans need no settings
+
+    return RemoteModels(settings())
 
 
 def catalogues() -> Catalogues:

@@ -1,6 +1,6 @@
 """The use case: a request's names become facts, facts go through the core, the result is shaped as the contract's."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from service.contract.plan import Plan
@@ -8,6 +8,7 @@ from service.contract.request import ModelPath, ModelReference, ModelUrl, PlanRe
 from service.core.engines.llamacpp.choices import choose, max_context_tokens
 from service.core.engines.llamacpp.speed import speed_of
 from service.core.model_facts import model_facts
+from service.core.model_kinds import refuse_unplanned_kind
 from service.core.problems import InvalidRequest, Unsupported
 from service.core.speed import Assumptions
 from service.core.types import Model, Workload
@@ -15,6 +16,7 @@ from service.planning.answer import plan_of
 from service.planning.catalogues import Catalogues
 from service.planning.files import read_model_file
 from service.planning.findings import Findings
+from service.planning.model_hosts import RemoteModels
 from service.planning.rig import rig_of
 from service.planning.settings import planned_engine, settings_of
 from service.planning.unused_fields import refuse_unplanned_fields
@@ -23,12 +25,20 @@ from service.planning.unused_fields import refuse_unplanned_fields
 class Planner:
     """Answers questions from one pair of catalogues; safe to share between threads.
 
-    may_read_files: whether a request may name a GGUF file of this computer.
+    may_read_files: whether a request may name a GGUF file of this computer. remote: gives what fetches models by
+    address; None where they are not fetched.
     """
 
-    def __init__(self, catalogues: Catalogues, *, may_read_files: bool = False) -> None:
+    def __init__(
+        self,
+        catalogues: Catalogues,
+        *,
+        may_read_files: bool = False,
+        remote: Callable[[], RemoteModels] | None = None,
+    ) -> None:
         self.catalogues = catalogues
         self._may_read_files = may_read_files
+        self._remote = remote
 
     def has_catalogues(self) -> bool:
         """Whether there are cards and models to plan with."""
@@ -48,6 +58,7 @@ class Planner:
         refuse_unplanned_fields(engine)
         gpus = self.catalogues.gpus
         model, notes = self._model(request.model)
+        refuse_unplanned_kind(model)
         rig = rig_of(request.rig, gpus)
         workload = Workload(**request.workload.model_dump())
         assumptions = _assumptions(request)
@@ -66,11 +77,9 @@ class Planner:
     def _model(self, reference: ModelReference) -> tuple[Model, Sequence[str]]:
         """The model, and what was read into its name."""
         if isinstance(reference, ModelUrl):
-            raise Unsupported(
-                "Models are not fetched from addresses here yet: download the file and import it, or name a model of "
-                "the catalogue.",
-                fields=("model.url",),
-            )
+            if self._remote is None:
+                raise Unsupported("Models are not fetched from addresses here.", fields=("model.url",))
+            return self._remote().model(reference.url), ()
         if isinstance(reference, ModelPath):
             if not self._may_read_files:
                 raise InvalidRequest("A path names a file only on the command line.", fields=("model.path",))

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from service.core.problems import InvalidRequest
 from service.shells.cli.plan import plan
 from service.shells.cli.problems import exit_on_problem
 
@@ -58,16 +59,24 @@ def gpus(search: Annotated[str, typer.Argument(help="Words of the name, vendor o
 @app.command()
 def models(
     words: Annotated[
-        list[str] | None, typer.Argument(help="Words of the name or architecture; or: import FILE…", show_default=False)
+        list[str] | None,
+        typer.Argument(help="Words of the name or architecture; or: import SOURCE…", show_default=False),
+    ] = None,
+    alias: Annotated[str | None, typer.Option(help="Another name for the model that is imported.")] = None,
+    hf_token: Annotated[
+        str | None, typer.Option("-hft", "--hf-token", help="Token for gated repositories; sent to the source's host.")
     ] = None,
 ) -> None:
-    """List the models of the catalogue, or import GGUF files (rigfit models import FILE…)."""
+    """List the models of the catalogue, or import some (rigfit models import PATH|URL|owner/repo:quant…)."""
     if words and words[0] == "import":
         from service.shells.cli.models_import import import_models  # noqa: PLC0415
 
         with exit_on_problem(as_json=False):
-            import_models(words[1:])
+            import_models(words[1:], alias=alias, hf_token=hf_token)
         return
+    if alias or hf_token:
+        with exit_on_problem(as_json=False):
+            raise InvalidRequest("--alias and --hf-token belong to an import: rigfit models import SOURCE…")
     from service.shells.cli.lists import print_models  # noqa: PLC0415
 
     print_models(" ".join(words or ()))

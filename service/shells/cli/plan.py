@@ -10,6 +10,7 @@ from service.shells.cli import flags
 from service.shells.cli.problems import PROBLEM_EXIT_STATUS, exit_on_problem
 
 STDIN = "-"
+_HOSTS = ("hf.co/", "huggingface.co/", "modelscope.cn/", "ollama.com/")
 
 
 def plan(
@@ -62,15 +63,21 @@ def _answer_flags(model: str, question: dict[str, Any], *, as_json: bool) -> Non
     from service.contract.validation import validate_request  # noqa: PLC0415
     from service.planning.local import local_planner  # noqa: PLC0415
 
-    is_file = model.endswith(".gguf") and Path(model).is_file()
     with exit_on_problem(as_json=as_json):
-        answer = local_planner().plan(validate_request({"model": {"path": model} if is_file else model, **question}))
+        answer = local_planner().plan(validate_request({"model": _model_of(model), **question}))
     if as_json:
         sys.stdout.write(answer.model_dump_json() + "\n")
         return
     from service.shells.cli.table import print_plan  # noqa: PLC0415
 
     print_plan(answer)
+
+
+def _model_of(text: str) -> object:
+    """A file of this computer, an address of another host, or a name of the catalogue."""
+    if text.endswith(".gguf") and Path(text).is_file():
+        return {"path": text}
+    return {"url": text} if "://" in text or text.startswith(_HOSTS) else text
 
 
 def _answer_one(source: str) -> None:

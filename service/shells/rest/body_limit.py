@@ -12,19 +12,28 @@ DRAINED_BYTES = 64 * 1024**2
 
 
 class BodyLimit:
-    """ASGI middleware that answers 413 where a body is longer than `max_bytes`."""
+    """ASGI middleware that answers 413 where a body is longer than `max_bytes`, or `max_upload_bytes` for uploads.
 
-    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
+    Uploads are forms with files sent to POST /models, which reads them as they come.
+    """
+
+    def __init__(self, app: ASGIApp, max_bytes: int, max_upload_bytes: int) -> None:
         self.app = app
         self.max_bytes = max_bytes
+        self.max_upload_bytes = max_upload_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on with a counted body."""
-        stated = _stated_bytes(scope) if scope["type"] == "http" else None
-        if stated is not None and stated > self.max_bytes:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        max_bytes = self.max_upload_bytes if _is_upload(scope) else self.max_bytes
+        stated = _stated_bytes(scope)
+        if stated is not None and stated > max_bytes:
             if stated <= DRAINED_BYTES:
                 await _drain(receive)
-            await self._refuse(scope, receive, send)
+            answer = problem("too-large", _detail(max_bytes), instance=scope["path"])
+            await problem_response(answer, {"Connection": "close"})(scope, receive, send)
             return
         received_bytes = 0
 
@@ -32,20 +41,24 @@ class BodyLimit:
             nonlocal received_bytes
             message = await receive()
             received_bytes += len(message.get("body", b""))
-            if received_bytes > self.max_bytes:
+            if received_bytes > max_bytes:
                 # the framework reads bodies inside a handler of its own, which lets only this kind through
-                raise HTTPException(413, self._detail, headers={"Connection": "close"})
+                raise HTTPException(413, _detail(max_bytes), headers={"Connection": "close"})
             return message
 
         await self.app(scope, counted_receive, send)
 
-    @property
-    def _detail(self) -> str:
-        return f"The body is longer than {self.max_bytes} bytes, the most that is read here."
 
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = problem("too-large", self._detail, instance=scope["path"])
-        await problem_response(answer, {"Connection": "close"})(scope, receive, send)
+def _detail(max_bytes: int) -> str:
+    return f"The body is longer than {max_bytes} bytes, the most that is read here."
+
+
+def _is_upload(scope: Scope) -> bool:
+    if scope["method"] != "POST" or scope["path"] != "/models":
+        return False
+    return any(
+        name == b"content-type" and value.lower().startswith(b"multipart/form-data") for name, value in scope["headers"]
+    )
 
 
 def _stated_bytes(scope: Scope) -> int | None:

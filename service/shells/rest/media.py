@@ -4,18 +4,38 @@ from fastapi import Request
 
 from service.shells.rest.problems import Refusal
 
+JSON = "application/json"
+FORM = "multipart/form-data"
+
 
 def require_json(request: Request) -> None:
     """Refuse a body that does not say it is JSON.
 
     Raises Refusal `unsupported-media`.
     """
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type == "application/json" or (media_type.startswith("application/") and media_type.endswith("+json")):
-        return
+    if not is_json(request):
+        raise unsupported_media(request, JSON)
+
+
+def is_json(request: Request) -> bool:
+    """Whether a body says that it is JSON."""
+    media_type = _media_type(request)
+    return media_type == JSON or (media_type.startswith("application/") and media_type.endswith("+json"))
+
+
+def is_form(request: Request) -> bool:
+    """Whether a body says that it is a form with files."""
+    return _media_type(request) == FORM
+
+
+def unsupported_media(request: Request, *read: str) -> Refusal:
+    """The refusal of a body of a media type that is none of those which are read."""
+    media_type = _media_type(request)
     given = f"{media_type[:80]!r} is not" if media_type else "a body without a content type is not"
-    raise Refusal(
-        "unsupported-media",
-        f"Send application/json; {given} read here.",
-        headers={"Accept": "application/json"},
+    return Refusal(
+        "unsupported-media", f"Send {' or '.join(read)}; {given} read here.", headers={"Accept": ", ".join(read)}
     )
+
+
+def _media_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()

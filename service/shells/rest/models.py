@@ -1,13 +1,51 @@
-"""GET /models and GET /models/{ref}: the catalogue of models."""
+"""GET /models, GET /models/{ref} and POST /models: the catalogue of models, and what users bring into it."""
 
-from fastapi import APIRouter
+from typing import Annotated, Any
+
+from anyio import from_thread
+from fastapi import APIRouter, Header, Request, Response
 
 from service.contract.catalogue import ModelDocument, ModelListing, QuantSummary
+from service.contract.imports import EXAMPLE_IMPORT, RepositoryListing
+from service.contract.validation import parse_import
+from service.planning.imports import Kept, import_remote, keep_model
+from service.planning.model_documents import model_document
+from service.planning.planner import Planner
 from service.shells.rest.gpus import Search
+from service.shells.rest.media import FORM, JSON, is_form, is_json, unsupported_media
 from service.shells.rest.problems import responses
-from service.shells.rest.state import PlannerState
+from service.shells.rest.state import DatabaseState, PlannerState, RemoteState
+from service.shells.rest.uploads import read_upload
 
 router = APIRouter(tags=["catalogue"])
+
+_IMPORT_PROBLEMS = (
+    "contradiction", "forbidden-host", "invalid-request", "model-host-timeout", "model-host-unavailable", "not-ready",
+    "rate-limited", "too-large", "unauthorized", "unknown-model", "unreadable-model", "unsupported",
+    "unsupported-media",
+)  # fmt: skip
+_FORM_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["file"],
+    "additionalProperties": False,
+    "properties": {
+        "file": {
+            "type": "array",
+            "minItems": 1,
+            "items": {"type": "string", "format": "binary"},
+            "description": "A GGUF file or its first megabytes; all parts of a split one.",
+        },
+        "alias": {"type": "string", "description": "Another name for the model."},
+    },
+}
+_IMPORT_BODY: dict[str, Any] = {
+    "required": True,
+    "content": {
+        JSON: {"schema": {"$ref": "#/components/schemas/ImportRequest"}, "example": EXAMPLE_IMPORT},
+        FORM: {"schema": _FORM_SCHEMA},
+    },
+}
+_LOCATION = {"Location": {"description": "Address of the model.", "schema": {"type": "string"}}}
 
 
 @router.get(
@@ -18,44 +56,94 @@ router = APIRouter(tags=["catalogue"])
 )
 def get_models(planner: PlannerState, search: Search = "") -> list[ModelListing]:
     """List the models, by name, with their quantisations."""
+    catalogue = planner.catalogues.models
     return [
         ModelListing(
             name=summary.name,
+            kind=summary.kind,
             architecture=summary.architecture,
             parameters=summary.parameters,
             active_parameters=summary.active_parameters,
             trained_context_tokens=summary.trained_context_tokens,
             quants=[
                 QuantSummary(
-                    reference=row.reference, quant=row.quant, id=row.id, tensor_data_bytes=row.tensor_data_bytes
+                    reference=catalogue.reference_to(row),
+                    quant=row.quant,
+                    id=row.id,
+                    tensor_data_bytes=row.tensor_data_bytes,
                 )
                 for row in summary.rows
             ],
         )
-        for summary in planner.catalogues.models.search(search)
+        for summary in catalogue.search(search)
     ]
 
 
 @router.get(
-    "/models/{reference}",
+    "/models/{reference:path}",
     summary="One model",
-    response_description="Its sizes.",
+    response_description="What it is and what it needs.",
     responses=responses("not-ready", "unknown-model"),
 )
 def get_model(reference: str, planner: PlannerState) -> ModelDocument:
-    """Show one model at one quantisation, by `name:quant`, by a bare name or by its id."""
-    resolved = planner.catalogues.models.resolve(reference)
-    row = resolved.row
-    return ModelDocument(
-        reference=row.reference,
-        name=row.name,
-        quant=row.quant,
-        id=row.id,
-        architecture=row.architecture,
-        tensor_count=row.tensor_count,
-        tensor_data_bytes=row.tensor_data_bytes,
-        parameters=row.parameters,
-        active_parameters=row.active_parameters,
-        trained_context_tokens=row.trained_context_tokens,
-        notes=list(resolved.notes),
+    """Show one model at one quantisation, by `name:quant`, by a bare name, by an alias or by its id."""
+    catalogue = planner.catalogues.models
+    return model_document(catalogue, catalogue.resolve(reference))
+
+
+@router.post(
+    "/models",
+    summary="Bring a model into the catalogue",
+    response_description="The model, which is in the catalogue now.",
+    status_code=201,
+    response_model=ModelDocument,
+    responses=responses(*_IMPORT_PROBLEMS)
+    | {
+        200: {
+            "model": ModelDocument | RepositoryListing,
+            "description": "The model, which was there already, or the files of a repository to choose from.",
+        },
+        201: {"headers": _LOCATION},
+    },
+    openapi_extra={"requestBody": _IMPORT_BODY},
+)
+def post_models(
+    request: Request,
+    planner: PlannerState,
+    database: DatabaseState,
+    remote: RemoteState,
+    authorization: Annotated[
+        str | None, Header(description="Credential for the model's host; sent to it alone and kept nowhere.")
+    ] = None,
+) -> Response:
+    """Read a model's header from another host or an upload, never its weights, and keep it under its digest."""
+    catalogues = planner.catalogues
+    if is_form(request):
+        with remote.slot():
+            upload = read_upload(request)
+        kept = keep_model(
+            catalogues,
+            database,
+            upload.model,
+            name=upload.file_name.removesuffix(".gguf"),
+            source=f"upload of {upload.file_name[:200]}",
+            alias=upload.alias,
+        )
+        return _kept(planner, kept)
+    if not is_json(request):
+        raise unsupported_media(request, JSON, FORM)
+    asked = parse_import(from_thread.run(request.body))
+    found = import_remote(remote, catalogues, database, asked, authorization=authorization)
+    if isinstance(found, RepositoryListing):
+        return Response(found.model_dump_json(), media_type=JSON)
+    return _kept(planner, found)
+
+
+def _kept(planner: Planner, kept: Kept) -> Response:
+    catalogue = planner.catalogues.models
+    return Response(
+        model_document(catalogue, catalogue.resolve(kept.id)).model_dump_json(),
+        status_code=201 if kept.is_new else 200,
+        media_type=JSON,
+        headers={"Location": f"/models/{kept.id}"},
     )

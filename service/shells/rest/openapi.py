@@ -6,6 +6,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
+from service.contract.imports import ImportRequest
 from service.contract.problem import Problem
 
 DESCRIPTION = (
@@ -44,9 +45,11 @@ def _document(app: FastAPI) -> dict[str, Any]:
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
     for name in _FRAMEWORK_SCHEMAS:
         schemas.pop(name, None)
-    problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
-    schemas.update(problem.pop("$defs", {}))
-    schemas["Problem"] = problem
+    for model in (Problem, ImportRequest):
+        # no endpoint's signature has them: problems are raised, and imports are read as they come
+        schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+        schemas.update(schema.pop("$defs", {}))
+        schemas[model.__name__] = schema
     for operations in document["paths"].values():
         for operation in operations.values():
             _drop_framework_error(operation["responses"])

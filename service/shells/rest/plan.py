@@ -20,8 +20,9 @@ from service.shells.rest.state import PlannerState
 router = APIRouter(tags=["plans"])
 
 PLAN_PROBLEMS = (
-    "contradiction", "invalid-request", "not-ready", "too-large", "unknown-engine", "unknown-gpu", "unknown-model",
-    "unreadable-model", "unsupported",
+    "contradiction", "forbidden-host", "invalid-request", "model-host-timeout", "model-host-unavailable", "not-ready",
+    "rate-limited", "too-large", "unauthorized", "unknown-engine", "unknown-gpu", "unknown-model", "unreadable-model",
+    "unsupported",
 )  # fmt: skip
 BODY_PROBLEMS = (*PLAN_PROBLEMS, "unsupported-media")
 

@@ -35,6 +35,10 @@ _SLUG_BY_STATUS = {
 }
 
 
+# RFC 9110, 15.5.2 and RFC 6585, 4
+_HEADERS_BY_STATUS = {401: {"WWW-Authenticate": "Bearer"}, 429: {"Retry-After": "1"}}
+
+
 class ProblemKindPage(BaseModel):
     """What one kind of problem means."""
 
@@ -106,7 +110,8 @@ def install_problem_handlers(app: FastAPI, routers: Sequence[APIRouter]) -> None
 
     @app.exception_handler(PlanProblem)
     async def _plan_problem(request: Request, refusal: PlanProblem) -> Response:
-        return problem_response(problem_of(refusal, instance=request.url.path))
+        answer = problem_of(refusal, instance=request.url.path)
+        return problem_response(answer, _HEADERS_BY_STATUS.get(answer.status))
 
     @app.exception_handler(Refusal)
     async def _refusal(request: Request, refusal: Refusal) -> Response:

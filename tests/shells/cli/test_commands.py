@@ -53,7 +53,12 @@ def test_an_imported_model_can_be_planned(environment: Mapping[str, str], tmp_pa
 
 @pytest.mark.parametrize(
     ("source", "said"),
-    [("https://models.example/x.gguf", "not fetched from addresses"), ("absent.gguf", "cannot be read")],
+    [
+        ("https://models.example/x.gguf", "Models are not fetched from models.example"),
+        ("absent.gguf", "cannot be read"),
+        ("./models/absent.gguf", "cannot be read"),
+        ("two words", "names no model"),
+    ],
 )
 def test_what_cannot_be_imported(environment: Mapping[str, str], source: str, said: str) -> None:
     """An address or a missing file is refused in a sentence."""

@@ -13,6 +13,6 @@ from tests.databases import Databases, migrate_and_seed
 @pytest.fixture(scope="session")
 def client(sqlite: Databases) -> Iterator[TestClient]:
     """A client of the application, which answers failures as it would to anyone."""
-    settings = Settings(database_url=sqlite.copy_of("seeded", migrate_and_seed))
+    settings = Settings(database_url=sqlite.copy_of("seeded", migrate_and_seed), model_hosts=())
     with TestClient(create_app(settings), raise_server_exceptions=False) as client:
         yield client

@@ -25,7 +25,7 @@ OPERATIONS = [
 @pytest.fixture(scope="module")
 def described(sqlite: Databases) -> Iterator[OpenApiSchema]:
     """The schema of a running application on a seeded database."""
-    app = create_app(Settings(database_url=sqlite.copy_of("seeded", migrate_and_seed)))
+    app = create_app(Settings(database_url=sqlite.copy_of("seeded", migrate_and_seed), model_hosts=()))
     with TestClient(app):
         yield schemathesis.openapi.from_asgi("/openapi.json", app)
 

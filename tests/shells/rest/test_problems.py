@@ -114,7 +114,7 @@ def test_a_misspelt_field_comes_with_the_right_one(client: TestClient) -> None:
         (plan_with(engine={"split_mode": "row"}), "unsupported"),
         (plan_with(rig={"gpus": ["17x rtx-3090"]}), "unsupported"),
         (plan_with(engine={"tensor_split": [1, 1]}), "contradiction"),
-        ({"model": {"url": "https://models.example/x.gguf"}}, "unsupported"),
+        ({"model": {"url": "https://models.example/x.gguf"}}, "forbidden-host"),
         ({"model": {"path": "/etc/passwd"}}, "invalid-request"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

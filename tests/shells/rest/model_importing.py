@@ -1,0 +1,27 @@
+"""The application beside a model host of this machine."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from starlette.testclient import TestClient
+
+from service.app import create_app
+from service.settings import Settings
+from tests.remote.model_host import ModelHost
+
+
+@contextmanager
+def importing_client(database_url: str, host: ModelHost, **more: Any) -> Iterator[TestClient]:
+    """A client of an application that may fetch from `host` alone, as every hub's mirror."""
+    settings = Settings(
+        database_url=database_url,
+        model_hosts=(),
+        private_model_hosts=(host.url,),
+        hugging_face_url=f"{host.url}/hf",
+        modelscope_url=f"{host.url}/ms",
+        ollama_url=f"{host.url}/ollama",
+        **more,
+    )
+    with TestClient(create_app(settings), raise_server_exceptions=False) as client:
+        yield client
