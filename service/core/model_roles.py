@@ -30,7 +30,7 @@ _ROLES: Final[tuple[tuple[TensorRole, str], ...]] = (
     ("feed_forward", r"^ffn"),
     ("attention", r"^(?:attn|indexer|cross_attn)"),
     ("recurrent", r"^(?:ssm|time_mix|channel_mix|shortconv)"),
-    ("embedding", r"^(?:token_embd|position_embd|token_types|per_layer_token_embd)"),
+    ("embedding", r"^(?:token_embd|position_embd|token_types|per_layer_(?:token_embd|model_proj))"),
     ("output", r"^(?:output|cls)\b"),
 )
 """Source: LLM_TENSOR_NAMES, src/llama-arch.cpp:420-780, and tools/mtmd/clip-impl.h (llama.cpp in llama-cpp-python
