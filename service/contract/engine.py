@@ -71,7 +71,11 @@ class LlamaCppEngine(BaseModel):
         examples=[[r"blk\.(1|2)\.ffn_.*_exps.*=CPU"]],
     )
     kv_offload: Flag = Field(True, description="Keep the KV cache on the cards (false: -nkvo).")
-    fit: Flag | None = Field(None, description="Let llama.cpp's own --fit choose; not planned yet.")
+    fit: Flag | None = Field(
+        None,
+        description="true: let llama.cpp's own --fit choose what is left open (-fit), with its default margins; "
+        "false or null: the planner chooses.",
+    )
     draft: dict[str, JsonValue] | Text | None = Field(None, description="Draft model; not planned yet.")
     mmproj: dict[str, JsonValue] | Text | None = Field(None, description="Multimodal projector; not planned yet.")
 

@@ -59,7 +59,11 @@ class EnginePlan(BaseModel):
     rules_version: str = Field(description="Source that the placement rules follow.")
     pipeline_parallel: bool = Field(description="Whether several ubatches run on the cards at once.")
     sched_copies: int = Field(description="Copies of the graph inputs that pipelining keeps.")
-    fit_args: list[str] | None = None
+    fit_args: list[str] | None = Field(
+        None,
+        description="Arguments that llama.cpp's own --fit settles on, as llama-fit-params prints them; deviceN stands "
+        "for the buffer type of the N-th card in llama.cpp's order. Null where the planner chose.",
+    )
     n_ctx: int = Field(description="Context in tokens after the engine's rounding.")
     n_ctx_seq: int = Field(description="Context of one stream in tokens.")
 

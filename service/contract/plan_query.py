@@ -44,6 +44,7 @@ class PlanQuery(BaseModel):
     n_cpu_moe: int | None = None
     override_tensor: list[str] = []
     kv_offload: bool | None = None
+    fit: bool | None = None
     bandwidth_fraction: float | None = None
     fixed_s_per_device: float | None = None
     ignore_kv_reads: bool | None = None

@@ -7,6 +7,7 @@ from service.contract.plan import Advice
 from service.core.engines.llamacpp.question import Choice
 from service.core.engines.llamacpp.speed import decode_of
 from service.planning.findings import Findings
+from service.planning.fit import fit_advice
 
 # less than the noise between two runs of one build is no gain (speed study: 2.8 %)
 LEAST_GAIN = 1.03
@@ -14,7 +15,7 @@ LEAST_GAIN = 1.03
 
 def advice_of(findings: Findings) -> list[Advice]:
     """Every advice."""
-    return list(_single_fast_gpu(findings))
+    return [*_single_fast_gpu(findings), *fit_advice(findings)]
 
 
 def _single_fast_gpu(findings: Findings) -> Iterator[Advice]:

@@ -86,10 +86,11 @@ def _engine(findings: Findings) -> EnginePlan:
         n_cpu_moe=min(settings.n_cpu_moe or 0, findings.choice.question.hp.n_layer_all),
         override_tensor=[f"{entry.pattern}={entry.buffer_type}" for entry in settings.override_tensor],
         kv_offload=settings.kv_offload,
-        fit=False,
+        fit=findings.fit is not None,
         rules_version=RULES_VERSION,
         pipeline_parallel=placement.pipeline_parallel,
         sched_copies=placement.sched_copies,
+        fit_args=None if findings.fit is None else list(findings.fit.arguments),
         n_ctx=ctx.n_ctx,
         n_ctx_seq=ctx.n_ctx_seq,
     )

@@ -11,6 +11,7 @@ from service.core.speed_constants import (
 )
 from service.core.units import GIB
 from service.planning.findings import Findings
+from service.planning.fit import fit_steps
 
 
 def explanation_of(findings: Findings) -> list[str]:
@@ -18,6 +19,7 @@ def explanation_of(findings: Findings) -> list[str]:
     return [
         *_model_step(findings),
         *_memory_steps(findings),
+        *fit_steps(findings),
         *_context_steps(findings),
         *_split_steps(findings),
         *_speed_steps(findings),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from service.catalog.gpus import GpuCatalog
 from service.contract.request import PlanRequest
+from service.core.engines.llamacpp.fit import Fit
 from service.core.engines.llamacpp.placement import Placement
 from service.core.engines.llamacpp.question import Choice
 from service.core.engines.llamacpp.speed import Speed
@@ -18,7 +19,8 @@ from service.core.types import Model, Rig
 class Findings:
     """The question, the choice that answers it, and what that means.
 
-    notes: what was read into the model's name. max_context_tokens: with the choices made.
+    notes: what was read into the model's name. max_context_tokens: with the choices made. fit: what llama.cpp's own
+    --fit did, where it was to choose.
     """
 
     request: PlanRequest
@@ -29,6 +31,7 @@ class Findings:
     speed: Speed
     assumptions: Assumptions
     max_context_tokens: int
+    fit: Fit | None = None
 
     @property
     def model(self) -> Model:

@@ -6,6 +6,7 @@ from pathlib import Path
 from service.contract.plan import Plan
 from service.contract.request import ModelPath, ModelReference, ModelUrl, PlanRequest
 from service.core.engines.llamacpp.choices import choose, max_context_tokens
+from service.core.engines.llamacpp.fit import fit, fitted_choice
 from service.core.engines.llamacpp.speed import speed_of
 from service.core.model_facts import model_facts
 from service.core.model_kinds import refuse_unplanned_kind
@@ -16,6 +17,7 @@ from service.planning.answer import plan_of
 from service.planning.catalogues import Catalogues
 from service.planning.files import read_model_file
 from service.planning.findings import Findings
+from service.planning.fit import refuse_unfitted_companions
 from service.planning.model_hosts import RemoteModels
 from service.planning.rig import rig_of
 from service.planning.settings import planned_engine, settings_of
@@ -56,13 +58,16 @@ class Planner:
         """Everything that goes into the answer to one question; raises as `plan` does."""
         engine = planned_engine(request.engine)
         refuse_unplanned_fields(engine)
+        refuse_unfitted_companions(engine)
         gpus = self.catalogues.gpus
         model, notes = self._model(request.model)
         refuse_unplanned_kind(model)
         rig = rig_of(request.rig, gpus)
         workload = Workload(**request.workload.model_dump())
         assumptions = _assumptions(request)
-        choice = choose(model, rig, settings_of(engine), workload)
+        settings = settings_of(engine)
+        fitted = fit(model, rig, settings, workload) if engine.fit else None
+        choice = choose(model, rig, settings, workload) if fitted is None else fitted_choice(fitted, workload)
         return Findings(
             request=request,
             notes=notes,
@@ -70,6 +75,7 @@ class Planner:
             choice=choice,
             facts=model_facts(model),
             max_context_tokens=max_context_tokens(choice),
+            fit=fitted,
             speed=speed_of(choice, assumptions),
             assumptions=assumptions,
         )

@@ -13,12 +13,6 @@ def refuse_unplanned_fields(engine: LlamaCppEngine) -> None:
 
     Raises Unsupported.
     """
-    if engine.fit:
-        raise Unsupported(
-            "llama.cpp's own --fit is not planned here: leave engine.fit null and the fields it would choose open, "
-            "and the planner chooses them.",
-            fields=("engine.fit",),
-        )
     for field, what in (("draft", "a draft model"), ("mmproj", "a multimodal projector")):
         if getattr(engine, field) is not None:
             raise Unsupported(

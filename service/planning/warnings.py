@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from service.contract.plan import PlanWarning
 from service.core.units import GIB
 from service.planning.findings import Findings
+from service.planning.fit import fit_warnings
 from service.planning.rig import unverified_values
 from service.planning.unused_fields import unused_field_warnings
 
@@ -17,6 +18,7 @@ def warnings_of(findings: Findings) -> list[PlanWarning]:
         *_host_offload(findings),
         *_host_memory_unknown(findings),
         *_no_pipeline(findings),
+        *fit_warnings(findings),
         *_no_speed(findings),
         *_draft_layers_not_loaded(findings),
         *_model_reference(findings),

@@ -62,4 +62,4 @@ def test_every_engine_field_that_is_flat_can_be_asked() -> None:
     from service.contract.engine import LlamaCppEngine  # noqa: PLC0415
 
     missing = set(LlamaCppEngine.model_fields) - set(PlanQuery.model_fields)
-    assert missing == {"name", "fit", "draft", "mmproj"}
+    assert missing == {"name", "draft", "mmproj"}

@@ -168,7 +168,7 @@ def test_a_deeper_token_reads_more_cache() -> None:
     ("parts", "kind"),
     [
         ({"engine": {"name": "vllm"}}, Unsupported),
-        ({"engine": {"fit": True}}, Unsupported),
+        ({"engine": {"fit": True, "split_mode": "tensor"}}, Unsupported),
         ({"engine": {"draft": {"model": "llama-3.2-1b"}}}, Unsupported),
         ({"engine": {"mmproj": "mmproj.gguf"}}, Unsupported),
         ({"engine": {"split_mode": "row"}}, Unsupported),

@@ -41,6 +41,7 @@ OverrideTensor = Annotated[
 ]
 NCpuMoe = Annotated[Number, typer.Option("-ncmoe", "--n-cpu-moe", help="Blocks whose experts stay on the host.")]
 CpuMoe = Annotated[bool, typer.Option("-cmoe", "--cpu-moe", help="All experts on the host.")]
+Fit = Annotated[Text, typer.Option("-fit", "--fit", metavar="on|off", help="Let llama.cpp's own --fit choose.")]
 Tool = Annotated[Text, typer.Option("--tool", help="llama-server or llama-bench.")]
 Version = Annotated[Text, typer.Option("--engine-version", help="llama.cpp build, for example b8829.")]
 Date = Annotated[Text, typer.Option("--engine-date", help="Date of the build, at least YYYY-MM.")]
@@ -55,7 +56,8 @@ Requests = Annotated[Text, typer.Option("--requests", metavar="FILE|-", help="An
 WORKLOAD = ("context_tokens", "parallel", "prompt_tokens", "cached_tokens", "output_tokens")
 ENGINE = (
     "n_gpu_layers", "split_mode", "tensor_split", "main_gpu", "n_batch", "n_ubatch", "flash_attn", "cache_type_k",
-    "cache_type_v", "kv_unified", "swa_full", "kv_offload", "override_tensor", "n_cpu_moe", "tool", "version", "date",
+    "cache_type_v", "kv_unified", "swa_full", "kv_offload", "override_tensor", "n_cpu_moe", "fit", "tool", "version",
+    "date",
 )  # fmt: skip
 HOST = ("ram_bytes", "ram_bandwidth_bytes_per_s")
 
@@ -73,6 +75,7 @@ def question_of(flags: dict[str, Any]) -> dict[str, Any]:
         "swa_full": flags["swa_full"] or None,
         "kv_offload": False if flags["no_kv_offload"] else None,
         "override_tensor": flags["override_tensor"] or None,
+        "fit": _switch(flags["fit"]),
         "n_cpu_moe": _ALL_BLOCKS if flags["cpu_moe"] else flags["n_cpu_moe"],
     }
     return {

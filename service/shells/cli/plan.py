@@ -37,6 +37,7 @@ def plan(
     override_tensor: flags.OverrideTensor = None,
     n_cpu_moe: flags.NCpuMoe = None,
     cpu_moe: flags.CpuMoe = False,
+    fit: flags.Fit = None,
     tool: flags.Tool = None,
     version: flags.Version = None,
     date: flags.Date = None,
