@@ -1,13 +1,23 @@
 """Attempts that come again a little later each time, told through the standard library's logging."""
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
 import stamina
-from stamina.instrumentation import LoggingOnRetryHook, set_on_retry_hooks
+from stamina.instrumentation import RetryDetails, set_on_retry_hooks
 
-# by default they are told through structlog, which unconfigured writes to standard output, where plans go
-set_on_retry_hooks([LoggingOnRetryHook])
+log = logging.getLogger(__name__)
+
+
+def _tell(details: RetryDetails) -> None:
+    """Say what failed, in one line, and when it is tried again."""
+    cause = next(iter(str(details.caused_by).splitlines()), "") or type(details.caused_by).__name__
+    log.warning("attempt %d failed, the next is in %.1f s: %s", details.retry_num, details.wait_for, cause[:200])
+
+
+# by default attempts are told through structlog, which unconfigured writes to standard output, where plans go
+set_on_retry_hooks([_tell])
 
 
 def attempts(

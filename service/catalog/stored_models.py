@@ -130,7 +130,7 @@ def _facts_of_other(model: Model) -> ModelFacts:
 def _checkpoint_entry(checkpoint: Checkpoint, fallback_name: str, source: str | None) -> ModelEntry:
     return ModelEntry(
         id=checkpoint.id,
-        name=_marked(_slug(fallback_name) or "checkpoint", "hf"),
+        name=_marked(_slug(fallback_name) or "model", "checkpoint"),
         quant=_slug(checkpoint.quant)[:_LONGEST_QUANT] or _NO_QUANT,
         architecture=checkpoint.architecture[:_LONGEST_ARCHITECTURE],
         tensor_count=len(checkpoint.tensors),

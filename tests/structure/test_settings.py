@@ -27,6 +27,14 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     assert Settings().port == 8080
 
 
+def test_names_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lists need no quotes and brackets."""
+    monkeypatch.setenv("RIGFIT_MODEL_HOSTS", "huggingface.co, *.hf.co,")
+    assert Settings().model_hosts == ("huggingface.co", "*.hf.co")
+    monkeypatch.setenv("RIGFIT_MODEL_HOSTS", ",")
+    assert Settings().model_hosts == ()
+
+
 def test_senseless_settings_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A value outside what a setting can mean stops the process before it serves."""
     monkeypatch.setenv("RIGFIT_PORT", "70000")

@@ -70,3 +70,26 @@ def test_a_model_that_is_not_there(client: TestClient) -> None:
 def test_a_search_has_a_longest_text(client: TestClient) -> None:
     """A search of thousands of letters is an invalid request."""
     expect_problem(client.get(f"/gpus?search={'x' * 201}"), "invalid-request")
+
+
+def test_a_model_shows_what_it_is_made_of(client: TestClient) -> None:
+    """Bytes by role and type sum up to its tensors; caches, context and rule are those it is planned by."""
+    model = client.get("/models/llama-3.3-70b:Q4_K_M").json()
+    assert (model["kind"], model["planned"], model["not_planned"]) == ("model", True, None)
+    assert (model["parameters"], model["active_parameters"]) == (70_553_706_560, 70_553_706_560)
+    assert model["trained_context_tokens"] == 131_072
+    for sizes in (model["bytes_by_role"], model["bytes_by_type"]):
+        assert sum(sizes.values()) == model["tensor_data_bytes"]
+    assert model["kv_bytes_per_token"]["f16"] == 327_680
+    assert model["kv_bytes_per_token"]["q8_0"] == 174_080
+    rule = model["architecture_rule"]
+    assert (rule["name"], rule["memory"], rule["layers"], rule["experts"]) == ("llama", "attention", 80, 0)
+
+
+def test_a_mixture_shows_windows_experts_and_active_parameters(client: TestClient) -> None:
+    """What one token passes is a small part of it."""
+    model = client.get("/models/gpt-oss-120b").json()
+    assert model["active_parameters"] < model["parameters"] / 10
+    rule = model["architecture_rule"]
+    assert (rule["windowed_layers"], rule["window_tokens"], rule["experts"]) == (18, 128, 128)
+    assert model["kv_constant_bytes"]["f16"] > 0

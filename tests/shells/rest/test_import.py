@@ -116,7 +116,7 @@ def test_a_checkpoint_is_kept_in_the_same_catalogue(client: TestClient, host: Mo
     answer = post(client, repo="owner/Name", file="config.json")
     assert answer.status_code == 201, answer.text
     model = answer.json()
-    assert (model["reference"], model["format"]) == ("name-hf:bfloat16", "safetensors")
+    assert (model["reference"], model["format"]) == ("name-checkpoint:bfloat16", "safetensors")
     assert (model["architecture"], model["trained_context_tokens"]) == ("LlamaForCausalLM", 131072)
     assert model["bytes_by_type"] == {"bf16": 512, "f32": 32}
     assert model["planned"] is False
