@@ -1,6 +1,7 @@
 """What the core refuses, as exceptions that carry their problem slug and the way out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import ClassVar
 
 
@@ -60,3 +61,17 @@ class UnreadableModel(PlanProblem):
     """A model file whose header cannot be read or makes no sense."""
 
     slug = "unreadable-model"
+
+
+@contextmanager
+def concerning(field: str) -> Iterator[None]:
+    """Say that what is refused inside is about one field, where rules that know only their own part name another.
+
+    Raises what was raised.
+    """
+    try:
+        yield
+    except PlanProblem as refused:
+        if not any(f"{named}.".startswith(f"{field}.") for named in refused.fields):
+            refused.fields = (field,)
+        raise

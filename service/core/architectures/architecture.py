@@ -24,6 +24,7 @@ IndexerTypes = Literal["unread", "required", "all", "zeros", "glm_5_2"]
 LatentAttention = Literal["no", "optional", "required"]
 Ties = Literal["never", "possible", "always"]
 NeedsTarget = Literal["no", "without_embeddings", "always"]
+SpecType = Literal["draft-simple", "draft-mtp", "draft-eagle3", "draft-dflash", "draft-dspark"]
 MultiAxisRope = Literal["never", "with_sections", "always"]
 
 
@@ -94,6 +95,7 @@ class Architecture:
     all_layers_dense: leading_dense_block_count is every layer.
     attn_logit_softcap, final_logit_softcap: soft caps where the file does not say; 0 where there is none.
     needs_target: a draft model that runs only beside its target, always or where it lacks embeddings of its own.
+    drafts_as: the --spec-type that files of this architecture are made for; None where they are models of their own.
     unloadable: why llama.cpp cannot load such a file as a language model, and what to do.
 
     Source: src/llama-arch.cpp:1058-1179, src/llama-model.cpp:2352-2840 and 3020-3211, src/models/*.cpp
@@ -136,4 +138,5 @@ class Architecture:
     attn_logit_softcap: float = 0.0
     final_logit_softcap: float = 0.0
     needs_target: NeedsTarget = "no"
+    drafts_as: SpecType | None = None
     unloadable: str | None = None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
+from service.core.engines.llamacpp.companions import ALONE, Companions
 from service.core.engines.llamacpp.question import Choice, Question
 from service.core.engines.llamacpp.settings import LlamaCppSettings
 from service.core.engines.llamacpp.splits import first_fitting, may_fit
@@ -19,7 +20,9 @@ from service.core.types import Model, Rig, Workload
 OFFLOAD_CONTEXT_TOKENS: Final = 4096
 
 
-def choose(model: Model, rig: Rig, settings: LlamaCppSettings, workload: Workload) -> Choice:
+def choose(
+    model: Model, rig: Rig, settings: LlamaCppSettings, workload: Workload, companions: Companions = ALONE
+) -> Choice:
     """Fill every gap of `settings` and of the context.
 
     Everything on the cards if that fits, with llama.cpp's own split, else a balanced one, else on one card alone; else
@@ -27,20 +30,26 @@ def choose(model: Model, rig: Rig, settings: LlamaCppSettings, workload: Workloa
     fixes how many layers the cards take leaves the split to llama.cpp: no other one is looked for.
     Raises as `place` does.
     """
-    choice = _chosen(model, rig, settings, workload.context_tokens, workload.parallel)
+    choice = _chosen(model, rig, settings, workload.context_tokens, workload.parallel, companions)
     return replace(choice, question=replace(choice.question, workload=workload))
 
 
 @lru_cache(maxsize=1024)
 def _chosen(
-    model: Model, rig: Rig, settings: LlamaCppSettings, context_tokens: int | None, parallel: int
-) -> Choice:  # fmt: skip
+    model: Model,
+    rig: Rig,
+    settings: LlamaCppSettings,
+    context_tokens: int | None,
+    parallel: int,
+    companions: Companions,
+) -> Choice:
     """The choice for a context and a number of streams; how long prompts and answers are places nothing."""
     workload = Workload(context_tokens=context_tokens, parallel=parallel)
     question = Question.of(
         model,
         rig,
         workload,
+        companions,
         may_balance=settings.n_gpu_layers is None,
         may_use_one_card=settings.n_gpu_layers is None and settings.split_mode is None,
     )
@@ -70,15 +79,16 @@ def max_context_tokens(choice: Choice) -> int:
         choice.settings,
         question.workload.parallel,
         question.ceiling_tokens(choice.settings),
+        question.companions,
     )
 
 
 @lru_cache(maxsize=1024)
 def _largest_context(
-    model: Model, rig: Rig, settings: LlamaCppSettings, parallel: int, ceiling_tokens: int
-) -> int:  # fmt: skip
+    model: Model, rig: Rig, settings: LlamaCppSettings, parallel: int, ceiling_tokens: int, companions: Companions
+) -> int:
     """Largest context that fits, whatever context was asked for: it is the same for all of them."""
-    question = Question.of(model, rig, Workload(parallel=parallel))
+    question = Question.of(model, rig, Workload(parallel=parallel), companions)
     bound = largest_context_tokens(
         lambda tokens: question.hold(settings, tokens).needs, ceiling_tokens=ceiling_tokens
     )  # fmt: skip
@@ -89,7 +99,12 @@ def _largest_fitting(question: Question, settings: LlamaCppSettings) -> Choice |
     """The split and context with the most tokens, everything else as given."""
     top = question.ceiling_tokens(settings) // CONTEXT_STEP_TOKENS
     default = _largest_context(
-        question.model, question.rig, settings, question.workload.parallel, CONTEXT_STEP_TOKENS * top
+        question.model,
+        question.rig,
+        settings,
+        question.workload.parallel,
+        CONTEXT_STEP_TOKENS * top,
+        question.companions,
     )
     candidates = Candidates(
         question=question,

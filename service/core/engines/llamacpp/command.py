@@ -8,6 +8,8 @@ from typing import Final
 
 from service.core.architectures.hparams import read_hparams
 from service.core.engines.llamacpp.cache_types import DEFAULT_CACHE_TYPE
+from service.core.engines.llamacpp.companion_flags import companion_flags
+from service.core.engines.llamacpp.companions import ALONE, Companions
 from service.core.engines.llamacpp.overrides import buffer_type_names
 from service.core.engines.llamacpp.settings import LlamaCppSettings, OverrideTensor
 from service.core.engines.llamacpp.versions import VersionRules, version_rules
@@ -32,15 +34,19 @@ class CommandLine:
     verify: str
 
 
-def command_of(model: Model, rig: Rig, settings: LlamaCppSettings, workload: Workload) -> CommandLine:
+def command_of(
+    model: Model, rig: Rig, settings: LlamaCppSettings, workload: Workload, companions: Companions = ALONE
+) -> CommandLine:
     """Command for `settings` with no gap left; a context of None is the trained one.
 
     Flags are given where they differ from the default, and where the default would let llama.cpp decide otherwise: the
     context, the number of streams, the layers, and --fit. File names and addresses of RPC servers are placeholders.
+    What measures the plan measures the model without what runs beside it, which llama-bench does not know.
     Source: common/arg.cpp, tools/llama-bench/llama-bench.cpp (llama.cpp in llama-cpp-python 0.3.36).
     """
     bench = ("llama-bench", *_bench_flags(model, rig, settings, workload))
-    server = ("llama-server", *_server_flags(model, rig, settings, workload))
+    beside = companion_flags(companions, _file_name, lambda override: _entry(override, rig), has_cards=bool(rig.gpus))
+    server = ("llama-server", *_server_flags(model, rig, settings, workload), *beside)
     argv = server if settings.tool == "llama-server" else bench
     env = _environment(rig)
     return CommandLine(

@@ -19,7 +19,11 @@ def overhead_bytes(model: Model, hp: Hparams, placement: Placement, device: Devi
 def needs_of(model: Model, hp: Hparams, rig: Rig, placement: Placement) -> tuple[Need, ...]:
     """One need per device, in device order, and the host's last."""
     totals = [
-        device.weights_bytes + device.kv_bytes + device.compute_bytes + overhead_bytes(model, hp, placement, device)
+        device.weights_bytes
+        + device.kv_bytes
+        + device.compute_bytes
+        + device.companion_bytes
+        + overhead_bytes(model, hp, placement, device)
         for device in placement.devices
     ]
     devices = (

@@ -1,12 +1,15 @@
 """What a placement consists of: bytes per card and for the host, and the numbers behind them."""
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from service.core.engines.llamacpp.context import ContextNumbers
 from service.core.engines.llamacpp.settings import SplitMode
 from service.core.engines.llamacpp.slots import SlotMap
-from service.core.engines.llamacpp.weights import Weights
+from service.core.engines.llamacpp.weights import NO_WEIGHTS, Weights
 from service.core.types import Backend
+
+CompanionKind: TypeAlias = Literal["draft", "mmproj"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +74,7 @@ class Placement:
 
     slots: device of every slot, by position in the rig; in split mode tensor the joint device counts as the first used
     card. sched_copies: 4 under pipeline parallelism, else 1. device_order: used cards in llama.cpp's order.
+    companions: what was placed beside the model.
     """
 
     devices: tuple[DevicePlacement, ...]
@@ -81,3 +85,32 @@ class Placement:
     device_order: tuple[int, ...]
     pipeline_parallel: bool
     sched_copies: int
+    companions: tuple["CompanionPlacement", ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompanionBytes:
+    """What a companion takes of one card or of main memory; overhead_bytes: what its backend keeps besides."""
+
+    weights: Weights = NO_WEIGHTS
+    kv_bytes: int = 0
+    compute_bytes: int = 0
+    overhead_bytes: int = 0
+
+    @property
+    def total_bytes(self) -> int:
+        """Everything."""
+        return self.weights.weights_bytes + self.kv_bytes + self.compute_bytes + self.overhead_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompanionPlacement:
+    """A draft or a projector beside a model, on the cards in the order of the rig and on the host.
+
+    placement: the draft's own, with the numbers of its context; None for a projector.
+    """
+
+    kind: CompanionKind
+    devices: tuple[CompanionBytes, ...]
+    host: CompanionBytes
+    placement: Placement | None = None

@@ -3,8 +3,10 @@
 from dataclasses import dataclass, replace
 
 from service.core.architectures.hparams import Hparams, read_hparams
+from service.core.engines.llamacpp.companion_placement import place_with, without_companions
+from service.core.engines.llamacpp.companions import ALONE, Companions
 from service.core.engines.llamacpp.needs import needs_of
-from service.core.engines.llamacpp.placement import Placement, place
+from service.core.engines.llamacpp.placement import Placement
 from service.core.engines.llamacpp.settings import LlamaCppSettings
 from service.core.memory import Need, context_ceiling_tokens, shortfall_bytes
 from service.core.types import Model, Rig, Workload
@@ -23,10 +25,18 @@ class Question:
     workload: Workload
     may_balance: bool = False
     may_use_one_card: bool = False
+    companions: Companions = ALONE
 
     @classmethod
     def of(
-        cls, model: Model, rig: Rig, workload: Workload, *, may_balance: bool = False, may_use_one_card: bool = False
+        cls,
+        model: Model,
+        rig: Rig,
+        workload: Workload,
+        companions: Companions = ALONE,
+        *,
+        may_balance: bool = False,
+        may_use_one_card: bool = False,
     ) -> "Question":
         """Question about a model."""
         return cls(
@@ -34,31 +44,44 @@ class Question:
             hp=read_hparams(model),
             rig=rig,
             workload=workload,
+            companions=companions,
             may_balance=may_balance,
             may_use_one_card=may_use_one_card,
         )
 
     def place(self, settings: LlamaCppSettings, context_tokens: int) -> "Choice":
-        """Place one candidate, without a pipeline where only its copies of the inputs are too much.
+        """Place one candidate, without a pipeline where only its copies of the inputs are too much for the model.
 
         Source: src/llama-context.cpp:676-687 (llama.cpp in llama-cpp-python 0.3.36).
         """
-        choice = self._placed(settings, context_tokens)
-        if choice.fits or not choice.placement.pipeline_parallel or not choice.fits_without_compute:
+        choice = self.placed(settings, context_tokens)
+        if (
+            choice.fits
+            or not choice.placement.pipeline_parallel
+            or choice.fits_alone
+            or not choice.fits_without_compute
+        ):
             return choice
-        plain = self._placed(settings, context_tokens, may_pipeline=False)
+        plain = self.placed(settings, context_tokens, may_pipeline=False)
         return replace(plain, fell_back=True) if plain.fits else choice
 
     def hold(self, settings: LlamaCppSettings, context_tokens: int) -> "Choice":
         """One candidate without compute buffers: where that does not fit, `place` does not, and it needs no graph."""
-        return self._placed(settings, context_tokens, with_compute=False)
+        return self.placed(settings, context_tokens, with_compute=False)
 
-    def _placed(
+    def placed(
         self, settings: LlamaCppSettings, context_tokens: int, *, may_pipeline: bool = True, with_compute: bool = True
     ) -> "Choice":
+        """Place one candidate, with a pipeline or without, with compute buffers or without."""
         workload = replace(self.workload, context_tokens=context_tokens)
-        placement = place(
-            self.model, self.rig, settings, workload, may_pipeline=may_pipeline, with_compute=with_compute
+        placement = place_with(
+            self.model,
+            self.rig,
+            settings,
+            workload,
+            self.companions,
+            may_pipeline=may_pipeline,
+            with_compute=with_compute,
         )
         needs = needs_of(self.model, self.hp, self.rig, placement)
         return Choice(question=self, settings=settings, context_tokens=context_tokens, placement=placement, needs=needs)
@@ -82,6 +105,21 @@ class Choice:
     placement: Placement
     needs: tuple[Need, ...]
     fell_back: bool = False
+
+    def alone(self) -> "Choice":
+        """The same without what runs beside the model."""
+        if self.question.companions == ALONE:
+            return self
+        question = replace(self.question, companions=ALONE)
+        return question.placed(self.settings, self.context_tokens, may_pipeline=self.placement.pipeline_parallel)
+
+    @property
+    def fits_alone(self) -> bool:
+        """Whether it is only what runs beside the model that does not fit."""
+        if not self.placement.companions:
+            return self.fits
+        question, placement = self.question, without_companions(self.placement)
+        return shortfall_bytes(needs_of(question.model, question.hp, question.rig, placement)) == 0
 
     @property
     def fits(self) -> bool:

@@ -50,7 +50,13 @@ def range_sizes(question: Question, choice: Choice) -> RangeSizes:
     """The sums that `choice` was placed with."""
     backends = tuple(gpu.backend for gpu in question.rig.gpus)
     overrides = resolve_overrides(choice.settings.override_tensor, backends)
-    layout = weight_layout(question.model, question.hp, overrides, choice.settings.n_cpu_moe or 0)
+    layout = weight_layout(
+        question.model,
+        question.hp,
+        overrides,
+        choice.settings.n_cpu_moe or 0,
+        load_mtp=question.companions.load_mtp,
+    )
     on_host = (run.end for run in choice.placement.slots.runs if run.device == CPU)
     return RangeSizes(
         backends=backends,

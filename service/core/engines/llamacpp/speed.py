@@ -80,7 +80,7 @@ class _Parts:
 
 
 def speed_of(choice: Choice, assumptions: Assumptions) -> Speed:
-    """Reads and times of `choice`."""
+    """Reads and times of `choice`, without what runs beside the model: how often a draft is right is not known."""
     parts = _parts(choice, assumptions)
     return Speed(
         device_reads=tuple(card.read_bytes for card in parts.cards),
@@ -96,6 +96,7 @@ def decode_of(choice: Choice, assumptions: Assumptions) -> Decode | None:
 
 
 def _parts(choice: Choice, assumptions: Assumptions) -> _Parts:
+    choice = choice.alone()
     question, placement = choice.question, choice.placement
     hp, workload = question.hp, question.workload
     shape = read_shape(question.model, hp)

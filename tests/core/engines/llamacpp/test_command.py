@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.core.engines.llamacpp.command import CommandLine, command_of
+from service.core.engines.llamacpp.companions import ALONE, Companions, Draft, Projector
 from service.core.engines.llamacpp.settings import LlamaCppSettings, OverrideTensor
 from service.core.types import Gpu, Workload
 from tests.models import load_model
@@ -19,12 +20,13 @@ from tests.rigs import gpu, rig
 FLAGS = json.loads((Path(__file__).parent / "llamacpp_flags.json").read_text())
 MODEL = load_model("llama-3.3-70b:Q4_K_M")
 LAYERS = LlamaCppSettings(split_mode="layer", n_gpu_layers="all")
+DRAFT_FLAGS = ("--spec-type", "--spec-draft-n-max", "-ngld", "-ctkd", "-ctvd", "-otd", "-ncmoed")
 WORKLOAD = Workload(context_tokens=16384, parallel=2)
 
 
-def command(*cards: Gpu, workload: Workload = WORKLOAD, **settings: Any) -> CommandLine:
+def command(*cards: Gpu, workload: Workload = WORKLOAD, companions: Companions = ALONE, **settings: Any) -> CommandLine:
     """The command of a plan."""
-    return command_of(MODEL, rig(*cards), replace(LAYERS, **settings), workload)
+    return command_of(MODEL, rig(*cards), replace(LAYERS, **settings), workload, companions)
 
 
 def flags_of(argv: list[str], tool: str) -> dict[str, str | None]:
@@ -93,6 +95,60 @@ def test_every_setting_has_its_flag() -> None:
         "-ncmoe": "80",
         "-fit": "off",
     }
+
+
+def test_a_draft_model_has_its_flags() -> None:
+    """The draft's file, kind, tokens per step and own settings, with -ngld whatever they are."""
+    draft = Draft(
+        spec_type="draft-simple",
+        model=load_model("llama-3.2-1b:Q8_0"),
+        n_max=5,
+        settings=LlamaCppSettings(
+            n_gpu_layers=7,
+            cache_type_k="q8_0",
+            cache_type_v="q4_0",
+            n_cpu_moe=500,
+            override_tensor=(OverrideTensor(pattern=r"blk\.1\.", buffer_type="CPU"),),
+        ),
+    )
+    flags = flags_of(list(command(gpu(), companions=Companions(draft=draft)).argv), "llama-server")
+    assert flags["-md"] == "llama-3.2-1b-Q8_0.gguf"
+    assert {name: flags[name] for name in DRAFT_FLAGS if name in flags} == {
+        "--spec-type": "draft-simple",
+        "--spec-draft-n-max": "5",
+        "-ngld": "7",
+        "-ctkd": "q8_0",
+        "-ctvd": "q4_0",
+        "-otd": r"blk\.1\.=CPU",
+        "-ncmoed": "16",
+    }
+
+
+def test_own_draft_layers_are_only_named() -> None:
+    """They lie where the model lies, so that no flag places them; llama-bench measures the model without them."""
+    own = command(gpu(), companions=Companions(draft=Draft(spec_type="draft-mtp")))
+    flags = flags_of(list(own.argv), "llama-server")
+    given = {name: flags[name] for name in ("-md", *DRAFT_FLAGS) if name in flags}
+    assert given == {"--spec-type": "draft-mtp", "--spec-draft-n-max": "3"}
+    assert own.verify == command(gpu()).verify
+
+
+def test_a_draft_on_the_host_alone_has_no_layers_to_offload() -> None:
+    """Without cards -ngld is not said."""
+    draft = Draft(spec_type="draft-simple", model=load_model("llama-3.2-1b:Q8_0"))
+    assert "-ngld" not in command(companions=Companions(draft=draft)).argv
+    assert "all" in command(gpu(), companions=Companions(draft=draft)).argv[-1:]
+
+
+@pytest.mark.parametrize("on_host", [False, True])
+def test_a_projector_has_its_file_and_its_place(*, on_host: bool) -> None:
+    """--mmproj names the file, and --no-mmproj-offload keeps it on the host."""
+    companions = Companions(projector=Projector(weights_bytes=10**9, on_host=on_host))
+    flags = flags_of(list(command(gpu(), companions=companions).argv), "llama-server")
+    assert flags["--mmproj"] == "mmproj.gguf"
+    assert ("--no-mmproj-offload" in flags) is on_host
+    of_file = Companions(projector=Projector(model=MODEL))
+    assert command(gpu(), companions=of_file).argv[-1] == "mmproj-llama-3.3-70b-Q4_K_M.gguf"
 
 
 def test_llama_bench_separates_lists_otherwise() -> None:

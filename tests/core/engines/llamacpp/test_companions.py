@@ -1,105 +1,38 @@
-"""Drafts and projectors beside a model."""
-
-from dataclasses import replace
+"""What may run beside a model."""
 
 import pytest
 
-from service.core.architectures.hparams import read_hparams
-from service.core.engines.llamacpp.companions import Companions, Draft, place_with, projector_card
-from service.core.engines.llamacpp.devices import engine_devices
-from service.core.engines.llamacpp.kv_cache import kv_index
-from service.core.engines.llamacpp.placement import place
-from service.core.engines.llamacpp.placement_inputs import ModelUse, placement_inputs
+from service.core.engines.llamacpp.companions import ALONE, Companions, Draft, Projector, check_companions
 from service.core.engines.llamacpp.settings import LlamaCppSettings
-from service.core.problems import Unsupported
-from service.core.types import Workload
-from tests.models import load_model
-from tests.rigs import gpu, rig
+from service.core.problems import Contradiction, Unsupported
 
-LAYERS = LlamaCppSettings(split_mode="layer", n_gpu_layers="all")
-WORKLOAD = Workload(context_tokens=8192)
-TARGET = load_model("llama-3.3-70b:Q4_K_M")
-SMALL = load_model("llama-3.2-1b:Q4_K_M")
-WITH_DRAFT_LAYERS = load_model("glm-4.5-air:Q4_K_M")
-HYBRID = load_model("qwen3.5-122b-a10b-mtp:Q4_K_M")
+OWN_LAYERS = Companions(draft=Draft(spec_type="draft-mtp"))
+PROJECTOR = Companions(projector=Projector(weights_bytes=10**9))
 
 
-def test_without_companions_nothing_is_added() -> None:
-    """Nothing beside the model is the model alone."""
-    cards = rig(gpu(), gpu())
-    assert place_with(TARGET, cards, LAYERS, WORKLOAD, Companions()) == place(TARGET, cards, LAYERS, WORKLOAD)
+@pytest.mark.parametrize(("companions", "field"), [(OWN_LAYERS, "engine.draft"), (PROJECTOR, "engine.mmproj")])
+def test_llama_bench_runs_nothing_beside_a_model(companions: Companions, field: str) -> None:
+    """It has no such flags."""
+    with pytest.raises(Contradiction, match="llama-bench") as refused:
+        check_companions(companions, LlamaCppSettings(tool="llama-bench"))
+    assert field in refused.value.fields
+    check_companions(ALONE, LlamaCppSettings(tool="llama-bench"))
 
 
-def test_a_draft_model_is_placed_with_the_targets_context_on_what_the_target_leaves() -> None:
-    """Its weights, caches and scratch come on top; a full first card sends more of it to the second."""
-    cards = rig(gpu("cuda", 48), gpu("cuda", 48))
-    beside = place_with(TARGET, cards, LAYERS, WORKLOAD, Companions(draft=Draft(model=SMALL)))
-    alone = place(SMALL, cards, LAYERS, WORKLOAD)
-    weights_and_caches = sum(device.weights_bytes + device.kv_bytes for device in alone.devices)
-    added = sum(device.companion_bytes for device in beside.devices)
-    assert added > weights_and_caches
-    assert added < weights_and_caches + sum(device.compute_bytes for device in alone.devices) * 2
-    first, second = place(TARGET, cards, LAYERS, WORKLOAD).devices
-    assert [device.weights_bytes for device in beside.devices] == [first.weights_bytes, second.weights_bytes]
+@pytest.mark.parametrize(
+    ("companions", "before", "since"),
+    [(OWN_LAYERS, "2026-05-15", "2026-05-16"), (PROJECTOR, "2025-05-08", "2025-05-09")],
+)
+def test_earlier_builds_are_refused(companions: Companions, before: str, since: str) -> None:
+    """Before the server worked as it does now, the rules here do not hold."""
+    with pytest.raises(Unsupported, match="later"):
+        check_companions(companions, LlamaCppSettings(date=before))
+    check_companions(companions, LlamaCppSettings(date=since))
+    check_companions(companions, LlamaCppSettings())
 
 
-def test_a_draft_may_keep_its_own_layers_on_the_host() -> None:
-    """The draft's own -ngl 0 leaves the cards to the target."""
-    draft = Draft(model=SMALL, settings=LlamaCppSettings(n_gpu_layers=0))
-    beside = place_with(TARGET, rig(gpu("cuda", 80)), LAYERS, WORKLOAD, Companions(draft=draft))
-    assert beside.host.companion_bytes > sum(tensor.size_bytes for tensor in SMALL.tensors)
-
-
-def test_own_draft_layers_are_loaded_and_cached() -> None:
-    """MTP loads the trailing block and gives it a cache of its own."""
-    cards = rig(gpu("rpc", 96))
-    alone = place(WITH_DRAFT_LAYERS, cards, LAYERS, WORKLOAD)
-    beside = place_with(WITH_DRAFT_LAYERS, cards, LAYERS, WORKLOAD, Companions(draft=Draft()))
-    hp = read_hparams(WITH_DRAFT_LAYERS)
-    draft_block = [t for t in WITH_DRAFT_LAYERS.tensors if t.name.startswith(f"blk.{hp.n_layer}.")]
-    grown = beside.devices[0].weights_bytes - alone.devices[0].weights_bytes
-    assert 0 <= grown - sum(tensor.size_bytes for tensor in draft_block) < 32 * len(draft_block)
-    assert beside.devices[0].kv_bytes == alone.devices[0].kv_bytes
-    cache = 2 * hp.n_embd_k_gqa(hp.n_layer) * 2 * 8192
-    assert beside.devices[0].companion_bytes == cache + beside.devices[0].compute_bytes
-
-
-def test_the_target_keeps_snapshots_only_for_drafts_that_read_its_states() -> None:
-    """Recurrent state is kept 1 + n times for MTP, once for an ordinary draft model."""
-    cards = rig(gpu("rpc", 96))
-
-    def state_bytes(use: ModelUse) -> int:
-        inputs = placement_inputs(HYBRID, cards, LAYERS, WORKLOAD, use)
-        groups = kv_index(inputs.hp, inputs.ctx).groups
-        return sum(g.bytes_between(0, inputs.layer_end, "rpc") for g in groups if g.layout.kind == "recurrent")
-
-    once = state_bytes(ModelUse())
-    assert state_bytes(ModelUse(n_draft=3)) == once
-    assert state_bytes(ModelUse(n_draft=3, keeps_snapshots=True, load_mtp=True)) == 4 * once
-
-
-def test_a_model_without_draft_layers_cannot_draft_for_itself() -> None:
-    """MTP of a model that has none is refused."""
-    with pytest.raises(Unsupported, match="draft"):
-        place_with(TARGET, rig(gpu("cuda", 80)), LAYERS, WORKLOAD, Companions(draft=Draft()))
-
-
-def test_a_projector_lies_whole_on_one_card_or_on_the_host() -> None:
-    """Its weights go to the first discrete local card, with --no-mmproj-offload to main memory."""
-    cards = rig(gpu("rpc", 96), gpu("cuda", 48))
-    beside = place_with(TARGET, cards, LAYERS, WORKLOAD, Companions(projector=SMALL))
-    size_bytes = sum(tensor.size_bytes for tensor in SMALL.tensors)
-    assert beside.devices[0].companion_bytes == 0
-    assert beside.devices[1].companion_bytes >= size_bytes
-    on_host = place_with(TARGET, cards, LAYERS, WORKLOAD, Companions(projector=SMALL, projector_on_host=True))
-    assert on_host.host.companion_bytes >= size_bytes
-    assert on_host.host.total_bytes - replace(on_host.host, companion_bytes=0).total_bytes >= size_bytes
-
-
-def test_a_projector_takes_an_integrated_card_where_there_is_no_other() -> None:
-    """Discrete before integrated, local before remote, none without cards."""
-    cards = engine_devices(rig(gpu("vulkan", integrated=True), gpu("rpc"), gpu("vulkan")))
-    card = projector_card(cards)
-    assert card is not None
-    assert card.position == 2
-    assert projector_card(()) is None
+def test_draft_layers_are_loaded_for_mtp_alone() -> None:
+    """A draft model of another kind leaves the model's own draft layers on the disk."""
+    assert OWN_LAYERS.load_mtp
+    assert not Companions(draft=Draft(spec_type="draft-simple")).load_mtp
+    assert not ALONE.load_mtp

@@ -99,6 +99,18 @@ def representatives(
     return Representatives(layers=tuple(layers), stands_for=tuple(stands_for), key=tuple(key))
 
 
+def draft_representatives(hp: Hparams, slots: SlotMap, n_devices: int, moved: Mapping[str, int]) -> Representatives:
+    """The draft (MTP) layers, which are few: all of them."""
+    layers = range(hp.n_layer, hp.n_layer_all)
+    elsewhere = _moved_by_block(moved) if moved else {}
+    places = tuple((slots.device_of(il), elsewhere.get(il)) for il in layers)
+    return Representatives(
+        layers=tuple(layers),
+        stands_for=tuple(range(n_devices)),
+        key=("draft", places, slots.output_device),
+    )
+
+
 _Kept = tuple[tuple[int, ...], tuple[Hashable, ...]]
 
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from service.core.architectures.hparams import Hparams, read_hparams
 from service.core.engines.llamacpp.buffer_types import buffer_rules
-from service.core.engines.llamacpp.compute.block_kinds import Representatives, representatives
+from service.core.engines.llamacpp.compute.block_kinds import Representatives, draft_representatives, representatives
 from service.core.engines.llamacpp.compute.footprint import SYMBOLS
 from service.core.engines.llamacpp.compute.question import ComputeQuestion
 from service.core.engines.llamacpp.compute.shape_twins import shape_twin
@@ -61,14 +61,18 @@ def graph_inputs(question: ComputeQuestion, *, symbolic: bool, every_block: bool
     if not op_offload or (slots.fully_offloaded and not moved):
         model = shape_twin(model)
         hp = read_hparams(model)
-    built = representatives(
-        model,
-        hp,
-        slots,
-        question.backends,
-        moved,
-        with_types=op_offload,
-        every_block=every_block or not ctx.offload_kqv,
+    built = (
+        draft_representatives(hp, slots, len(question.backends), moved)
+        if ctx.mtp
+        else representatives(
+            model,
+            hp,
+            slots,
+            question.backends,
+            moved,
+            with_types=op_offload,
+            every_block=every_block or not ctx.offload_kqv,
+        )
     )
     return GraphInputs(
         model=model,

@@ -15,7 +15,7 @@ from service.core.engines.llamacpp.compute.schedule import OFFLOAD_MIN_BATCH, Sp
 from service.core.engines.llamacpp.compute.scratch import add_scratch
 from service.core.engines.llamacpp.compute.vulkan_order import vulkan_order
 from service.core.engines.llamacpp.compute.weights import weight_table
-from service.core.engines.llamacpp.graphs import architecture_graph
+from service.core.engines.llamacpp.graphs import Build, architecture_graph, draft_layers_graph
 from service.core.engines.llamacpp.graphs.context import GraphContext
 from service.core.engines.llamacpp.kv_cache import kv_index
 from service.core.engines.llamacpp.slots import CPU, SlotMap
@@ -60,8 +60,14 @@ def built_graph(inputs: GraphInputs, batch: Batch, *, fused_post: bool = True) -
         fused_post=fused_post,
         rules=inputs.rules,
     )
-    architecture_graph(model.architecture).build(g)
+    _build_of(inputs)(g)
     return g
+
+
+def _build_of(inputs: GraphInputs) -> Build:
+    """The graph of the trunk, or that of the draft (MTP) layers in their own context."""
+    name = inputs.model.architecture
+    return draft_layers_graph(name) if inputs.ctx.mtp else architecture_graph(name).build
 
 
 def fuses_post(inputs: GraphInputs, n_seqs: int) -> bool:

@@ -44,6 +44,8 @@ What matters, since memory is what is computed here:
   `g.shared_weight(name, il)` (rope_freqs and such). Biases and scales: `project`, `linear`, `build_ffn` and
   `output_projection` pick them up by themselves where the file has them.
 * Metadata that Hparams lacks: `g.number("suffix", default)`.
+* Draft (MTP) layers have a graph of their own, `@draft_layers("name", …)`: `graphs.blocks.draft_layers` has what these
+  share, and g.layers are the draft layers.
 * A block whose graph depends on its index beyond what its tensors and per-layer hparams say (a pattern by index, a
   reference to another block's result) needs `@graph(..., layer_key=function(hp, il))`: blocks are only merged where
   the key is equal too. `layer_key=lambda hp, il: il` switches merging off.
@@ -58,11 +60,14 @@ import pkgutil
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeAlias
 
 from service.core.architectures.hparams import Hparams
 from service.core.engines.llamacpp.compute.repetition import CYCLE
 from service.core.engines.llamacpp.graphs.context import GraphContext
 from service.core.problems import Unsupported
+
+Build: TypeAlias = Callable[[GraphContext], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +85,7 @@ class ArchitectureGraph:
 
 
 _GRAPHS: dict[str, ArchitectureGraph] = {}
+_DRAFT_LAYERS: dict[str, Build] = {}
 
 
 def graph(
@@ -98,6 +104,33 @@ def graph(
         return build
 
     return register
+
+
+def draft_layers(*names: str) -> Callable[[Build], Build]:
+    """Register the graph of the draft (MTP) layers of the architectures called `names`; g.layers are those layers."""
+
+    def register(build: Build) -> Build:
+        for name in names:
+            _DRAFT_LAYERS[name] = build
+        return build
+
+    return register
+
+
+def draft_layers_graph(name: str) -> Build:
+    """The graph of the draft layers of the architecture called `name`.
+
+    Raises Unsupported where there is none: llama.cpp runs those of few architectures, whatever layers files hold.
+    """
+    _load_all()
+    found = _DRAFT_LAYERS.get(name)
+    if found is None:
+        raise Unsupported(
+            f"the compute graph of draft (MTP) layers of architecture {name!r} is not known here; known are those of "
+            f"{', '.join(sorted(_DRAFT_LAYERS))}: name a draft model instead",
+            fields=("engine.draft",),
+        )
+    return found
 
 
 @cache

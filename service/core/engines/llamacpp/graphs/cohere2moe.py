@@ -2,13 +2,20 @@
 
 from service.core.architectures.hparams import Hparams
 from service.core.engines.llamacpp.compute.node import I32, OUTPUT, Node
-from service.core.engines.llamacpp.compute.ops import add, get_rows, scale
-from service.core.engines.llamacpp.graphs import graph
+from service.core.engines.llamacpp.compute.ops import add, concat, get_rows, mul_mat, scale
+from service.core.engines.llamacpp.graphs import draft_layers, graph
 from service.core.engines.llamacpp.graphs.blocks import build_ffn, build_moe_ffn, token_embeddings
 from service.core.engines.llamacpp.graphs.blocks.attend import cached_attention
 from service.core.engines.llamacpp.graphs.blocks.decoder import rotated_attention
+from service.core.engines.llamacpp.graphs.blocks.draft_layers import (
+    draft_layer,
+    draft_tokens,
+    hidden_states,
+    wanted_rows,
+)
+from service.core.engines.llamacpp.graphs.blocks.linear import project
 from service.core.engines.llamacpp.graphs.blocks.norms import NormKind, block_norm, output_norm
-from service.core.engines.llamacpp.graphs.blocks.output import scaled_logits
+from service.core.engines.llamacpp.graphs.blocks.output import head_weight, scaled_logits
 from service.core.engines.llamacpp.graphs.blocks.routed_ffn import file_routing
 from service.core.engines.llamacpp.graphs.context import Block, GraphContext
 
@@ -21,7 +28,7 @@ def _rotates(hp: Hparams, il: int) -> bool:
 @graph("cohere2moe", layer_key=_rotates)
 def cohere2moe(g: GraphContext) -> None:
     """src/models/cohere2moe.cpp: norms by their epsilon; drafts start from the output norm."""
-    kind: NormKind = "rms" if g.number("attention.layer_norm_rms_epsilon") else "layer"
+    kind = _norm_kind(g)
     cur = token_embeddings(g)
     attention = rotated_attention(g, cached_attention(g), rotates=lambda il: _rotates(g.hp, il), factors=True)
     for il in g.layers:
@@ -33,6 +40,32 @@ def cohere2moe(g: GraphContext) -> None:
     cur.flags |= OUTPUT
     cur = get_rows(cur, g.input("out_ids", I32, g.n_outputs))
     g.finish(cur, scaled_logits(g, cur))
+
+
+@draft_layers("cohere2moe")
+def cohere2moe_draft(g: GraphContext) -> None:
+    """graph_mtp of src/models/cohere2moe.cpp."""
+    kind, (block, il) = _norm_kind(g), draft_layer(g)
+    attention = rotated_attention(g, cached_attention(g), factors=True)
+    tokens = draft_tokens(g, block)
+    states = block_norm(g, kind, block, "nextn.hnorm", hidden_states(g, g.n_embd), il)
+    tokens = block_norm(g, kind, block, "nextn.enorm", tokens, il)
+    cur = project(block, "nextn.eh_proj", concat(tokens, states, 0))
+    normed = block_norm(g, kind, block, "attn_norm", cur, il)
+    attended = attention(block, normed, il)
+    cur = add(add(_feed_forward(g, block, normed, il), cur), attended)
+    own = block.has("nextn.shared_head_norm.weight")
+    cur = block_norm(g, kind, block, "nextn.shared_head_norm", cur, -1) if own else output_norm(g, kind, cur)
+    cur.flags |= OUTPUT
+    head = block("nextn.shared_head_head.weight")
+    logits = mul_mat(head_weight(g) if head is None else head, wanted_rows(g, cur))
+    logits = scale(logits) if g.number("logit_scale") else logits
+    logits.flags |= OUTPUT
+    g.expand(logits)
+
+
+def _norm_kind(g: GraphContext) -> NormKind:
+    return "rms" if g.number("attention.layer_norm_rms_epsilon") else "layer"
 
 
 def _feed_forward(g: GraphContext, block: Block, cur: Node, il: int) -> Node:

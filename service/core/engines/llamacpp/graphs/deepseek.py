@@ -1,9 +1,10 @@
 """DeepSeek 1, dots.llm 1, Ling, Ernie 4.5, GLM 4.5, Hunyuan 3: dense blocks first, then routed and shared experts."""
 
-from service.core.engines.llamacpp.graphs import graph
+from service.core.engines.llamacpp.graphs import draft_layers, graph
 from service.core.engines.llamacpp.graphs.blocks import Routing, experts_scaled, rms_output, token_embeddings
 from service.core.engines.llamacpp.graphs.blocks.attend import cached_attention
 from service.core.engines.llamacpp.graphs.blocks.decoder import pre_norm_decoder, rotated_attention, routed_or_dense
+from service.core.engines.llamacpp.graphs.blocks.draft_layers import draft_block, draft_head
 from service.core.engines.llamacpp.graphs.blocks.draft_output import output_with_draft_seed
 from service.core.engines.llamacpp.graphs.blocks.routed_ffn import file_routing
 from service.core.engines.llamacpp.graphs.context import GraphContext
@@ -53,3 +54,18 @@ def hy_v3(g: GraphContext) -> None:
     attention = rotated_attention(g, cached_attention(g), factors=True)
     feed_forward = routed_or_dense(g, file_routing(g, "sigmoid"), scales=True)
     output_with_draft_seed(g, pre_norm_decoder(g, cur, attention, feed_forward, all_rows=True))
+
+
+@draft_layers("glm4moe")
+def glm4moe_draft(g: GraphContext) -> None:
+    """graph_mtp of src/models/glm4-moe.cpp."""
+    attention = rotated_attention(g, cached_attention(g))
+    feed_forward = routed_or_dense(g, file_routing(g, "sigmoid"))
+    draft_head(g, draft_block(g, attention, feed_forward, ffn_norm="post_attention_norm"))
+
+
+@draft_layers("hy_v3")
+def hy_v3_draft(g: GraphContext) -> None:
+    """graph_mtp of src/models/hy-v3.cpp."""
+    attention = rotated_attention(g, cached_attention(g), factors=True)
+    draft_head(g, draft_block(g, attention, routed_or_dense(g, file_routing(g, "sigmoid"), scales=True)))

@@ -2,7 +2,7 @@
 
 from service.core.engines.llamacpp.compute.node import Node
 from service.core.engines.llamacpp.compute.ops import add, mul, rope
-from service.core.engines.llamacpp.graphs import graph
+from service.core.engines.llamacpp.graphs import draft_layers, graph
 from service.core.engines.llamacpp.graphs.blocks import (
     AttentionInput,
     attention_input,
@@ -15,6 +15,7 @@ from service.core.engines.llamacpp.graphs.blocks import (
     rms_output,
     token_embeddings,
 )
+from service.core.engines.llamacpp.graphs.blocks.draft_layers import draft_block, draft_head
 from service.core.engines.llamacpp.graphs.blocks.latent import (
     absorbed_qkv,
     compressed_kv,
@@ -23,7 +24,7 @@ from service.core.engines.llamacpp.graphs.blocks.latent import (
     project_query,
 )
 from service.core.engines.llamacpp.graphs.blocks.routed_ffn import dense_or_routed, file_routing
-from service.core.engines.llamacpp.graphs.context import GraphContext
+from service.core.engines.llamacpp.graphs.context import Block, GraphContext
 
 
 @graph("deepseek2", "mistral4", "deepseek2-ocr")
@@ -65,3 +66,27 @@ def _latent_attention(g: GraphContext, inp: AttentionInput, pos: Node, cur: Node
     if g.hp.is_mla:
         return build_attn_latent(g, inp, block, q, k, v, il, v_mla=block("attn_v_b.weight"))
     return build_attn(g, inp, block, q, k, v, il)
+
+
+@draft_layers("deepseek2")
+def deepseek2_draft(g: GraphContext) -> None:
+    """graph_mtp of src/models/deepseek2.cpp."""
+    _latent_draft(g, scales=False)
+
+
+@draft_layers("deepseek32", "glm-dsa")
+def deepseek32_draft(g: GraphContext) -> None:
+    """graph_mtp of src/models/deepseek32.cpp and glm-dsa.cpp: draft layers attend to all cells, without an indexer."""
+    _latent_draft(g, scales=True)
+
+
+def _latent_draft(g: GraphContext, *, scales: bool) -> None:
+    pos, inp, routing = positions(g), attention_input(g), file_routing(g)
+
+    def attention(_block: Block, cur: Node, il: int) -> Node:
+        return _latent_attention(g, inp, pos, cur, il)
+
+    def feed_forward(block: Block, cur: Node, il: int) -> Node:
+        return dense_or_routed(g, block if scales else block.unscaled(), cur, routing, il)
+
+    draft_head(g, draft_block(g, attention, feed_forward))

@@ -10,6 +10,7 @@ from service.core.engines.llamacpp.compute.ops import (
     cont_4d,
     get_rows,
     mul_mat,
+    repeat_4d,
     reshape,
     rms_norm,
     rope,
@@ -18,9 +19,10 @@ from service.core.engines.llamacpp.compute.ops import (
     top_k,
     view,
 )
-from service.core.engines.llamacpp.graphs import graph
+from service.core.engines.llamacpp.graphs import draft_layers, graph
 from service.core.engines.llamacpp.graphs.blocks import (
     Routing,
+    attention_input,
     build_ffn,
     build_moe_ffn,
     build_rms_norm,
@@ -28,6 +30,7 @@ from service.core.engines.llamacpp.graphs.blocks import (
     linear,
     mha,
     positions,
+    project,
     read_k,
     rms_output,
     store_rows,
@@ -40,11 +43,18 @@ from service.core.engines.llamacpp.graphs.blocks.compressed_attention import (
     compressed_input,
     raw_input,
 )
+from service.core.engines.llamacpp.graphs.blocks.draft_layers import (
+    draft_layer,
+    draft_logits,
+    draft_tokens,
+    hidden_states,
+)
 from service.core.engines.llamacpp.graphs.blocks.hyper_connections import (
     merge_at_output,
     merge_streams,
     spread_streams,
     update_streams,
+    update_untied_streams,
     wanted_rows,
 )
 from service.core.engines.llamacpp.graphs.blocks.latent import query_latent
@@ -83,6 +93,38 @@ def deepseek4(g: GraphContext) -> None:
         streams = update_streams(cur, streams, mixing)
         g.pin_norm(streams, il)
     rms_output(g, merge_at_output(g, wanted_rows(g, streams)))
+
+
+@draft_layers("deepseek4")
+def deepseek4_draft(g: GraphContext) -> None:
+    """graph_mtp of src/models/deepseek4.cpp: all streams of the target, attention to raw keys alone."""
+    block, il = draft_layer(g)
+    pos, inp = positions(g), attention_input(g, "swa")
+    raw = RawInput(k_idxs=inp.k_idxs, mask=inp.mask, k_rot=inp.k_rot)
+    streams = _draft_streams(g, block, il)
+    cur, mixing = merge_streams(g, block, "hc_attn", streams)
+    cur = build_rms_norm(g, cur, block("attn_norm.weight"), il)
+    q, kv = query_and_key(g, block, cur, query_latent(g, block, cur, il), pos, il)
+    cur = grouped_output(g, block, _attend(g, raw, None, block, q, kv, None, il), pos, il)
+    streams = update_untied_streams(g, cur, streams, mixing, il)
+    cur, mixing = merge_streams(g, block, "hc_ffn", streams)
+    cur = build_rms_norm(g, cur, block("ffn_norm.weight"), il)
+    routed = build_moe_ffn(g, block, cur, file_routing(g, "sqrt_softplus"), il)
+    cur = add(routed, build_ffn(block, cur, suffix="_shexp"))
+    streams = wanted_rows(g, update_untied_streams(g, cur, streams, mixing, il))
+    cur = merge_at_output(g, streams)
+    cur = build_rms_norm(g, cur, block("nextn.shared_head_norm.weight") or g.output_weight("output_norm.weight"), -1)
+    draft_logits(g, cur, scaled=False)
+
+
+def _draft_streams(g: GraphContext, block: Block, il: int) -> Node:
+    """Tokens, the same for every stream, and hidden states, joined and projected to one width."""
+    count, states = g.hp.dsv4_hc_mult, hidden_states(g, g.n_embd * g.hp.dsv4_hc_mult)
+    tokens = draft_tokens(g, block)
+    states = build_rms_norm(g, reshape(states, g.n_embd, count, g.n_tokens), block("nextn.hnorm.weight"), il)
+    tokens = reshape(build_rms_norm(g, tokens, block("nextn.enorm.weight"), il), g.n_embd, 1, g.n_tokens)
+    tokens = repeat_4d(tokens, g.n_embd, count, g.n_tokens, 1)
+    return project(block, "nextn.eh_proj", concat(tokens, states, 0))
 
 
 def _routed(g: GraphContext, block: Block, cur: Node, routing: Routing, il: int) -> Node:

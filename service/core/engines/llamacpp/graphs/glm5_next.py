@@ -30,11 +30,9 @@ from service.core.engines.llamacpp.graphs.blocks import (
     token_embeddings,
 )
 from service.core.engines.llamacpp.graphs.blocks.hyper_connections import (
-    Mixing,
     merge_streams,
     spread_streams,
-    update_streams,
-    update_streams_apart,
+    update_untied_streams,
     wanted_rows,
 )
 from service.core.engines.llamacpp.graphs.blocks.kda import bounded_decay_gate, build_kda
@@ -68,22 +66,13 @@ def glm5_next(g: GraphContext) -> None:
             cur = build_kda(g, states, block, cur, il, bounded_decay_gate(g))
         else:
             cur = _sparse_attention(g, inp, pools, block, cur, il)
-        streams = _update(g, cur, streams, mixing, il)
+        streams = update_untied_streams(g, cur, streams, mixing, il)
         cur, mixing = merge_streams(g, block, "hc_ffn", streams)
         cur = build_rms_norm(g, cur, block("ffn_norm.weight"), il)
         cur = dense_or_routed(g, block.unscaled(), cur, routing, il, limited=_limits(g.hp, il))
-        streams = _update(g, cur, streams, mixing, il)
+        streams = update_untied_streams(g, cur, streams, mixing, il)
     cur = build_rms_norm(g, _mean(wanted_rows(g, streams)), g.output_weight("output_norm.weight"), -1)
     g.finish(cur, mul_mat(head_weight(g), cur))
-
-
-def _update(g: GraphContext, cur: Node, streams: Node, mixing: Mixing, il: int) -> Node:
-    """build_hc_post: nothing ties a block's last result down, so it may run elsewhere, and then it is not fused."""
-    if g.fused_post:
-        updated = update_streams(cur, streams, mixing)
-        g.probe(updated, il)
-        return updated
-    return update_streams_apart(cur, streams, mixing)
 
 
 def _mean(streams: Node) -> Node:

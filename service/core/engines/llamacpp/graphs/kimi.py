@@ -24,7 +24,7 @@ from service.core.engines.llamacpp.compute.ops import (
     tanh,
     view,
 )
-from service.core.engines.llamacpp.graphs import graph
+from service.core.engines.llamacpp.graphs import draft_layers, graph
 from service.core.engines.llamacpp.graphs.blocks import (
     AttentionInput,
     attention_input,
@@ -38,6 +38,7 @@ from service.core.engines.llamacpp.graphs.blocks import (
     state_input,
     token_embeddings,
 )
+from service.core.engines.llamacpp.graphs.blocks.draft_layers import draft_block, draft_head
 from service.core.engines.llamacpp.graphs.blocks.draft_output import output_with_draft_seed
 from service.core.engines.llamacpp.graphs.blocks.experts import Routing
 from service.core.engines.llamacpp.graphs.blocks.kda import bounded_decay_gate, build_kda
@@ -87,16 +88,35 @@ def bailingmoe3(g: GraphContext) -> None:
         if hp.is_recr[il]:
             cur = build_kda(g, states, block, cur, il, "sigmoid")
         else:
-            attended = _latent_attention(g, inp, pos, block, cur, il)
-            gate = sigmoid(reshape(mul_mat(block.need("attn_gate.weight"), cur), 1, hp.n_head[0], g.n_tokens))
-            gated = mul(reshape(attended, hp.n_embd_head_v_mla, hp.n_head[0], g.n_tokens), gate)
-            gated = cont_4d(gated, hp.n_embd_head_v_mla * hp.n_head[0], g.n_tokens)
-            cur = mul_mat(block.need("attn_output.weight"), gated)
+            cur = _gated_heads(g, inp, pos, block, cur, il)
         ffn_inp = add(cur, residual)
         cur = build_rms_norm(g, ffn_inp, block("ffn_norm.weight"), il)
         cur = dense_or_routed(g, block.unscaled(), cur, routing, il, limited=limited_units(hp, il))
         cur = add(cur, ffn_inp)
     output_with_draft_seed(g, cur)
+
+
+@draft_layers("bailingmoe3")
+def bailingmoe3_draft(g: GraphContext) -> None:
+    """graph_mtp of src/models/bailingmoe3.cpp."""
+    inp, pos, routing = attention_input(g), positions(g), file_routing(g)
+
+    def attention(block: Block, cur: Node, il: int) -> Node:
+        return _gated_heads(g, inp, pos, block, cur, il)
+
+    def feed_forward(block: Block, cur: Node, il: int) -> Node:
+        return dense_or_routed(g, block.unscaled(), cur, routing, il, limited=limited_units(g.hp, il))
+
+    draft_head(g, draft_block(g, attention, feed_forward), scaled=False)
+
+
+def _gated_heads(g: GraphContext, inp: AttentionInput, pos: Node, block: Block, cur: Node, il: int) -> Node:
+    """Attention over latents, gated by head, and its projection."""
+    value, heads = g.hp.n_embd_head_v_mla, g.hp.n_head[0]
+    attended = _latent_attention(g, inp, pos, block, cur, il)
+    gate = sigmoid(reshape(mul_mat(block.need("attn_gate.weight"), cur), 1, heads, g.n_tokens))
+    gated = mul(reshape(attended, value, heads, g.n_tokens), gate)
+    return mul_mat(block.need("attn_output.weight"), cont_4d(gated, value * heads, g.n_tokens))
 
 
 def _checkpoints(hp: Hparams, il: int) -> tuple[int, bool]:

@@ -1,14 +1,15 @@
 """Mamba, and hybrids of Mamba layers and attention."""
 
-from service.core.engines.llamacpp.compute.node import Node
+from service.core.engines.llamacpp.compute.node import OUTPUT, Node
 from service.core.engines.llamacpp.compute.ops import add, mul_mat, rope, scale
-from service.core.engines.llamacpp.graphs import graph
+from service.core.engines.llamacpp.graphs import draft_layers, graph
 from service.core.engines.llamacpp.graphs.blocks import (
     AttentionInput,
     Routing,
     attention_input,
     build_attn,
     build_ffn,
+    build_layer_norm,
     build_moe_ffn,
     build_qkv,
     build_rms_norm,
@@ -19,6 +20,12 @@ from service.core.engines.llamacpp.graphs.blocks import (
     rope_factors,
     state_input,
     token_embeddings,
+)
+from service.core.engines.llamacpp.graphs.blocks.draft_layers import (
+    draft_input,
+    draft_layer,
+    draft_logits,
+    wanted_rows,
 )
 from service.core.engines.llamacpp.graphs.blocks.draft_output import output_with_draft_seed
 from service.core.engines.llamacpp.graphs.blocks.selective_scan import MAMBA2_CYCLE, build_mamba, build_mamba2
@@ -88,8 +95,7 @@ def nemotron_h(g: GraphContext) -> None:
     hp = g.hp
     cur = token_embeddings(g)
     states, inp = state_input(g), attention_input(g)
-    normalised = g.metadata.get(g.prefix + "expert_weights_norm") is True
-    routing = Routing(gating="sigmoid", activation="relu_sqr", normalised=normalised, scaled=experts_scaled(g))
+    routing = _squared_relu_routing(g)
     for il in g.layers:
         block = g.block(il)
         residual = cur
@@ -104,6 +110,26 @@ def nemotron_h(g: GraphContext) -> None:
             cur = build_ffn(block, cur, "relu_sqr")
         cur = add(cur, residual)
     output_with_draft_seed(g, cur)
+
+
+@draft_layers("nemotron_h_moe")
+def nemotron_h_moe_draft(g: GraphContext) -> None:
+    """graph_mtp of src/models/nemotron-h-moe.cpp: attention, and experts for the rows whose logits are wanted."""
+    (block, il), inp, routing = draft_layer(g), attention_input(g), _squared_relu_routing(g)
+    residual = draft_input(g, block, il)
+    cur = build_rms_norm(g, residual, block("attn_norm.weight"), il)
+    cur = add(build_attn(g, inp, block, *build_qkv(g, block, cur, il), il), residual)
+    residual = cur = wanted_rows(g, cur)
+    cur = build_rms_norm(g, cur, block("post_attention_norm.weight"), il)
+    cur = add(_latent_experts(g, block, cur, routing, il), residual)
+    cur = build_layer_norm(g, cur, block("nextn.shared_head_norm.weight"), None, -1)
+    cur.flags |= OUTPUT
+    draft_logits(g, cur)
+
+
+def _squared_relu_routing(g: GraphContext) -> Routing:
+    normalised = g.metadata.get(g.prefix + "expert_weights_norm") is True
+    return Routing(gating="sigmoid", activation="relu_sqr", normalised=normalised, scaled=experts_scaled(g))
 
 
 def _latent_experts(g: GraphContext, block: Block, cur: Node, routing: Routing, il: int) -> Node:

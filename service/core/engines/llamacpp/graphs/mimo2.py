@@ -5,7 +5,7 @@ from dataclasses import replace
 from service.core.architectures.hparams import Hparams
 from service.core.engines.llamacpp.compute.node import Node
 from service.core.engines.llamacpp.compute.ops import add, mul, reshape, rope, scale, sigmoid
-from service.core.engines.llamacpp.graphs import graph
+from service.core.engines.llamacpp.graphs import draft_layers, graph
 from service.core.engines.llamacpp.graphs.blocks import (
     Routing,
     build_attn_windowed,
@@ -21,6 +21,7 @@ from service.core.engines.llamacpp.graphs.blocks import (
     windowed_input,
 )
 from service.core.engines.llamacpp.graphs.blocks.decoder import (
+    Layer,
     as_heads,
     flat_heads,
     normed_heads,
@@ -28,6 +29,7 @@ from service.core.engines.llamacpp.graphs.blocks.decoder import (
     routed_or_dense,
     seed_drafts,
 )
+from service.core.engines.llamacpp.graphs.blocks.draft_layers import draft_block, draft_head
 from service.core.engines.llamacpp.graphs.blocks.routed_ffn import file_routing
 from service.core.engines.llamacpp.graphs.context import Block, GraphContext
 
@@ -38,6 +40,18 @@ _LEAST_CLAMP = 1e-6
 def mimo2(g: GraphContext) -> None:
     """src/models/mimo2.cpp: values narrower than keys, attention sinks, a scale behind the projection."""
     cur = token_embeddings(g)
+    feed_forward = routed_or_dense(g, Routing(gating="sigmoid", scaled=experts_scaled(g)))
+    rms_output(g, pre_norm_decoder(g, cur, _sink_attention(g), feed_forward))
+
+
+@draft_layers("mimo2")
+def mimo2_draft(g: GraphContext) -> None:
+    """graph_mtp of src/models/mimo2.cpp: a dense block."""
+    cur = draft_block(g, _sink_attention(g), lambda block, cur, _il: build_ffn(block.unscaled(), cur))
+    draft_head(g, cur, rows="before_norm")
+
+
+def _sink_attention(g: GraphContext) -> Layer:
     pos, inp = positions(g), windowed_input(g)
     scaled = g.number("attention.value_scale", 1.0) not in (0.0, 1.0)
 
@@ -47,8 +61,7 @@ def mimo2(g: GraphContext) -> None:
         cur = build_attn_windowed(g, inp, block, q, k, v, il, sinks=block("attn_sinks.weight"))
         return scale(cur) if scaled else cur
 
-    routing = Routing(gating="sigmoid", scaled=experts_scaled(g))
-    rms_output(g, pre_norm_decoder(g, cur, attention, routed_or_dense(g, routing)))
+    return attention
 
 
 def _clamps(hp: Hparams, il: int) -> tuple[bool, bool]:
@@ -61,6 +74,17 @@ def _clamps(hp: Hparams, il: int) -> tuple[bool, bool]:
 def step35(g: GraphContext) -> None:
     """src/models/step35.cpp: one gate per head, gated units limited in some blocks."""
     cur = token_embeddings(g)
+    attention, feed_forward = _gated_heads(g), _limited_experts(g)
+    rms_output(g, seed_drafts(g, pre_norm_decoder(g, cur, attention, feed_forward, all_rows=True)))
+
+
+@draft_layers("step35")
+def step35_draft(g: GraphContext) -> None:
+    """graph_mtp of src/models/step35.cpp: several draft layers, of which one is run at a time."""
+    draft_head(g, draft_block(g, _gated_heads(g), _limited_experts(g)), rows="before_norm", scaled=False)
+
+
+def _gated_heads(g: GraphContext) -> Layer:
     pos, inp, hp = positions(g), windowed_input(g), g.hp
 
     def attention(block: Block, cur: Node, il: int) -> Node:
@@ -75,15 +99,19 @@ def step35(g: GraphContext) -> None:
             out = reshape(mul(reshape(out, head, heads, g.n_tokens), by), head * heads, g.n_tokens)
         return linear(block.need("attn_output.weight"), out, block("attn_output.scale"))
 
+    return attention
+
+
+def _limited_experts(g: GraphContext) -> Layer:
     plain = file_routing(g, "sigmoid")
     limited = replace(plain, clamped=True)
 
     def feed_forward(block: Block, cur: Node, il: int) -> Node:
-        clamp_routed, clamp_shared = _clamps(hp, il)
+        clamp_routed, clamp_shared = _clamps(g.hp, il)
         block = block.unscaled()
         if not block.has("ffn_gate_inp.weight"):
             return build_ffn(block, cur, clamped=clamp_shared)
         routed = build_moe_ffn(g, block, cur, limited if clamp_routed else plain, il)
         return add(routed, build_ffn(block, cur, suffix="_shexp", clamped=clamp_shared))
 
-    rms_output(g, seed_drafts(g, pre_norm_decoder(g, cur, attention, feed_forward, all_rows=True)))
+    return feed_forward

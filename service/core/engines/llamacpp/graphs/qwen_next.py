@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from service.core.engines.llamacpp.compute.node import Node
 from service.core.engines.llamacpp.compute.ops import add, concat, cont, cont_4d, mul_mat, reshape, sigmoid, view
-from service.core.engines.llamacpp.graphs import graph
+from service.core.engines.llamacpp.graphs import draft_layers, graph
 from service.core.engines.llamacpp.graphs.blocks import (
     Routing,
     attention_input,
@@ -15,6 +15,7 @@ from service.core.engines.llamacpp.graphs.blocks import (
     state_input,
     token_embeddings,
 )
+from service.core.engines.llamacpp.graphs.blocks.draft_layers import draft_block, draft_head
 from service.core.engines.llamacpp.graphs.blocks.draft_output import output_with_draft_seed
 from service.core.engines.llamacpp.graphs.blocks.gated_attention import build_gated_attention
 from service.core.engines.llamacpp.graphs.blocks.gated_delta import (
@@ -40,6 +41,31 @@ def qwen35(g: GraphContext) -> None:
 def qwen3next(g: GraphContext) -> None:
     """src/models/qwen3next.cpp."""
     _qwen_next(g, _grouped_inputs, DeltaLayer(interleaved=True, scaled_output=False))
+
+
+@draft_layers("qwen35", "qwen35moe")
+def qwen35_draft(g: GraphContext) -> None:
+    """graph_mtp of src/models/qwen35.cpp and qwen35moe.cpp."""
+    draft_head(g, _attending_block(g))
+
+
+@draft_layers("qwen3next")
+def qwen3next_draft(g: GraphContext) -> None:
+    """graph_mtp of src/models/qwen3next.cpp."""
+    draft_head(g, _attending_block(g, few_rows=True), rows="in_block")
+
+
+def _attending_block(g: GraphContext, *, few_rows: bool = False) -> Node:
+    """A draft block, which always attends."""
+    inp, pos, routing = attention_input(g), positions(g), Routing(scaled=experts_scaled(g))
+
+    def attention(_block: Block, cur: Node, il: int) -> Node:
+        return build_gated_attention(g, inp, pos, cur, il)
+
+    def feed_forward(block: Block, cur: Node, il: int) -> Node:
+        return gated_experts_ffn(g, block, cur, routing, il)
+
+    return draft_block(g, attention, feed_forward, ffn_norm="post_attention_norm", few_rows=few_rows)
 
 
 def _qwen_next(g: GraphContext, inputs: Projections, layer: DeltaLayer) -> None:

@@ -26,9 +26,7 @@ def question(
 ) -> ComputeQuestion:
     """A model with its first `on_host` slots on the host and the rest spread evenly over the cards."""
     hp = read_hparams(model)
-    ctx = resolve_context(
-        hp, LlamaCppSettings(**settings), context_tokens, parallel, NEWEST, backends=backends
-    )
+    ctx = resolve_context(hp, LlamaCppSettings(**settings), context_tokens, parallel, NEWEST, backends=backends)
     slots = split_slots(hp.n_layer_all, max(hp.n_layer_all + 1 - on_host, 0), [1.0] * len(backends))
     pipelined = len(backends) > 1 and not on_host and not n_cpu_moe and ctx.offload_kqv
     return ComputeQuestion(
@@ -50,5 +48,3 @@ def without_symbols(asked: ComputeQuestion) -> ComputeBuffers:
 def with_every_block(asked: ComputeQuestion) -> ComputeBuffers:
     """The buffers of a graph that leaves no block out."""
     return buffers_of(graph_inputs(asked, symbolic=False, every_block=True), cells_by_kind(asked))
-
-

@@ -60,6 +60,15 @@ def update_streams(cur: Node, streams: Node, mixing: Mixing) -> Node:
     return custom((*streams.ne[:3], 1), (cur, streams, mixing.post, mixing.comb))
 
 
+def update_untied_streams(g: GraphContext, cur: Node, streams: Node, mixing: Mixing, il: int) -> Node:
+    """The same where nothing ties a block's last result down: it may run elsewhere, and then it is not fused."""
+    if g.fused_post:
+        updated = update_streams(cur, streams, mixing)
+        g.probe(updated, il)
+        return updated
+    return update_streams_apart(cur, streams, mixing)
+
+
 def update_streams_apart(cur: Node, streams: Node, mixing: Mixing) -> Node:
     """The same in elementary operations, stream by stream."""
     width, n, n_tokens, _ = streams.ne
