@@ -3,15 +3,14 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, Discriminator, Field, JsonValue, Tag
+from pydantic import BaseModel, Discriminator, Field, Tag
 
+from service.contract.companions import CacheType, DraftReference, Layers, MmprojReference
 from service.contract.quantities import REQUEST, Flag, Rate, Text, Tokens, Whole
 
 DEFAULT_ENGINE = "llama.cpp"
 
-CacheType: TypeAlias = Literal["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"]
 Share: TypeAlias = Annotated[float, Field(strict=True, ge=0, le=1e18)]
-Layers: TypeAlias = Annotated[Whole, Field(ge=-2, le=1_000_000)]
 Date: TypeAlias = Annotated[
     str, Field(strict=True, pattern=r"^(19|20)\d\d(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?$")
 ]
@@ -76,8 +75,14 @@ class LlamaCppEngine(BaseModel):
         description="true: let llama.cpp's own --fit choose what is left open (-fit), with its default margins; "
         "false or null: the planner chooses.",
     )
-    draft: dict[str, JsonValue] | Text | None = Field(None, description="Draft model; not planned yet.")
-    mmproj: dict[str, JsonValue] | Text | None = Field(None, description="Multimodal projector; not planned yet.")
+    draft: DraftReference | None = Field(
+        None,
+        description='Speculation: a draft model by name, "mtp" for the model\'s own draft layers, or an object.',
+        examples=["qwen3-0.6b:Q8_0"],
+    )
+    mmproj: MmprojReference | None = Field(
+        None, description="Projector for images or sound: a model by name, or an object."
+    )
 
 
 class VllmEngine(BaseModel):

@@ -4,6 +4,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, Field
 
+from service.contract.companions import CompanionPlan, DraftPlan, MmprojPlan
 from service.contract.quantities import ANSWER
 from service.contract.request import AssumptionsRequest, WorkloadRequest
 
@@ -54,8 +55,8 @@ class EnginePlan(BaseModel):
     override_tensor: list[str]
     kv_offload: bool
     fit: bool
-    draft: None = None
-    mmproj: None = None
+    draft: DraftPlan | None = Field(None, description="Speculation; null: none.")
+    mmproj: MmprojPlan | None = Field(None, description="Projector for images or sound; null: none.")
     rules_version: str = Field(description="Source that the placement rules follow.")
     pipeline_parallel: bool = Field(description="Whether several ubatches run on the cards at once.")
     sched_copies: int = Field(description="Copies of the graph inputs that pipelining keeps.")
@@ -84,6 +85,7 @@ class DevicePlan(BaseModel):
     kv_bytes: int = Field(description="KV cache and recurrent state.")
     compute_bytes: int
     overhead_bytes: int = Field(description="What the backend keeps besides, once the engine runs.")
+    companion_bytes: int = Field(description="What the draft and the projector take, all of it.")
     total_bytes: int
     usable_bytes: int = Field(description="What a program can get on this card when it is idle.")
     headroom_bytes: int = Field(description="usable_bytes minus total_bytes; negative where it does not fit.")
@@ -99,6 +101,7 @@ class HostPlan(BaseModel):
     weights_bytes: int
     kv_bytes: int
     compute_bytes: int
+    companion_bytes: int = Field(description="What the draft and the projector take.")
     total_bytes: int
     read_bytes_per_token: int
     decode_s: float | None
@@ -212,6 +215,7 @@ class Plan(BaseModel):
     verdict: Verdict
     devices: list[DevicePlan]
     host: HostPlan
+    companions: list[CompanionPlan] = Field(description="What runs beside the model, part by part.")
     max_context_tokens: int = Field(
         description="Largest multiple of 256 that fits with these choices, up to the trained context or, "
         "if more was asked for, up to that; 0 where none fits."

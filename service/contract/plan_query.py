@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from service.contract.companions import OWN_DRAFT_LAYERS
 from service.contract.request import PlanRequest
 from service.contract.validation import validate_request
 
@@ -45,6 +46,10 @@ class PlanQuery(BaseModel):
     override_tensor: list[str] = []
     kv_offload: bool | None = None
     fit: bool | None = None
+    draft: Annotated[str | None, Field(description='Draft model, or "mtp" for the model\'s own draft layers.')] = None
+    draft_n_max: Annotated[int | None, Field(description="Tokens the draft proposes per step.")] = None
+    mmproj: Annotated[str | None, Field(description="Projector for images or sound.")] = None
+    mmproj_weights_bytes: Annotated[int | None, Field(description="Its bytes, where there is no file.")] = None
     bandwidth_fraction: float | None = None
     fixed_s_per_device: float | None = None
     ignore_kv_reads: bool | None = None
@@ -54,7 +59,8 @@ class PlanQuery(BaseModel):
 _WORKLOAD = ("context_tokens", "parallel", "prompt_tokens", "cached_tokens", "output_tokens")
 _HOST = ("ram_bytes", "ram_bandwidth_bytes_per_s", "cpu")
 _ASSUMPTIONS = ("bandwidth_fraction", "fixed_s_per_device", "ignore_kv_reads")
-_ELSEWHERE = {*_WORKLOAD, *_HOST, *_ASSUMPTIONS, "model", "gpus", "engine", "tensor_split", "format"}
+_COMPANIONS = ("draft", "draft_n_max", "mmproj", "mmproj_weights_bytes")
+_ELSEWHERE = {*_WORKLOAD, *_HOST, *_ASSUMPTIONS, *_COMPANIONS, "model", "gpus", "engine", "tensor_split", "format"}
 
 
 def request_of_query(query: PlanQuery) -> PlanRequest:
@@ -65,6 +71,7 @@ def request_of_query(query: PlanQuery) -> PlanRequest:
         engine["name"] = query.engine
     if query.tensor_split is not None:
         engine["tensor_split"] = [_share(part) for part in query.tensor_split.split(",")]
+    engine |= _companions(query)
     request: dict[str, Any] = {
         "model": query.model,
         "rig": {
@@ -77,6 +84,18 @@ def request_of_query(query: PlanQuery) -> PlanRequest:
     if assumptions := _part(given, _ASSUMPTIONS):
         request["assumptions"] = assumptions
     return validate_request(request)
+
+
+def _companions(query: PlanQuery) -> dict[str, Any]:
+    """The draft and the projector as objects, where they are stated."""
+    draft: dict[str, Any] = {"spec_type": "draft-mtp"} if query.draft == OWN_DRAFT_LAYERS else {"model": query.draft}
+    mmproj = {"model": query.mmproj, "weights_bytes": query.mmproj_weights_bytes}
+    stated = {"draft": _stated(draft | {"n_max": query.draft_n_max}), "mmproj": _stated(mmproj)}
+    return {field: part for field, part in stated.items() if part}
+
+
+def _stated(part: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in part.items() if value is not None}
 
 
 def _part(given: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 """PlanRequest: the question."""
 
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from service.contract.engine import EngineRequest, LlamaCppEngine
-from service.contract.quantities import REQUEST, Flag, Text, Tokens, TokensFromZero, Url, Whole
+from service.contract.model_reference import ModelReference
+from service.contract.quantities import REQUEST, Flag, Tokens, TokensFromZero, Whole
 from service.contract.rig import RigRequest
 
 EXAMPLE_REQUEST: dict[str, JsonValue] = {
@@ -13,39 +14,6 @@ EXAMPLE_REQUEST: dict[str, JsonValue] = {
     "rig": {"gpus": ["2x rtx-3090"]},
     "workload": {"context_tokens": 16384},
 }
-
-
-class ModelUrl(BaseModel):
-    """A GGUF file at an address; its header is read and not kept."""
-
-    model_config = REQUEST
-
-    url: Url = Field(
-        description="Address of a GGUF file, or a name such as `hf.co/owner/repo:quant`.",
-        examples=["https://models.example/model.gguf"],
-    )
-
-
-class ModelPath(BaseModel):
-    """A GGUF file on this computer; for the command line only."""
-
-    model_config = REQUEST
-
-    path: Text = Field(description="Path of a GGUF file.", examples=["models/llama.gguf"])
-
-
-def _model_kind(value: object) -> str:
-    if isinstance(value, str):
-        return "<name>"
-    if isinstance(value, ModelPath) or (isinstance(value, dict) and "path" in value):
-        return "<path>"
-    return "<url>"
-
-
-ModelReference: TypeAlias = Annotated[
-    Annotated[Text, Tag("<name>")] | Annotated[ModelUrl, Tag("<url>")] | Annotated[ModelPath, Tag("<path>")],
-    Discriminator(_model_kind),
-]
 
 
 class WorkloadRequest(BaseModel):

@@ -8,16 +8,18 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from service.contract.companions import DraftRequest, MmprojRequest
 from service.contract.engine import ENGINE_NAMES, LlamaCppEngine, VllmEngine
 from service.contract.imports import ImportRequest
+from service.contract.model_reference import ModelPath, ModelUrl
 from service.contract.problem import FieldError
-from service.contract.request import AssumptionsRequest, ModelPath, ModelUrl, PlanRequest, WorkloadRequest
+from service.contract.request import AssumptionsRequest, PlanRequest, WorkloadRequest
 from service.contract.rig import CircuitRequest, GpuRequest, HostRequest, InlineGpu, PsuRequest, RigRequest
 from service.core.problems import InvalidRequest, PlanProblem, UnknownEngine
 
 _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
     PlanRequest, ModelUrl, ModelPath, RigRequest, GpuRequest, InlineGpu, HostRequest, PsuRequest, CircuitRequest,
-    WorkloadRequest, LlamaCppEngine, VllmEngine, AssumptionsRequest, ImportRequest,
+    WorkloadRequest, LlamaCppEngine, DraftRequest, MmprojRequest, VllmEngine, AssumptionsRequest, ImportRequest,
 )  # fmt: skip
 _NAMES_OR_OBJECTS = (("model",), ("rig",))
 _SHOWN_ERRORS = 20
@@ -136,8 +138,13 @@ def _message(error: ErrorDetails) -> str:
     if isinstance(error["input"], float) and not isfinite(error["input"]):
         return "must be a finite number, not NaN or infinity"
     if error["type"] == "model_type":
-        return "should be a name or an object" if error["loc"][:1] in _NAMES_OR_OBJECTS else "should be an object"
+        return "should be a name or an object" if _may_be_name(error) else "should be an object"
     return error["msg"].removeprefix("Input ").removeprefix("Value error, ")
+
+
+def _may_be_name(error: ErrorDetails) -> bool:
+    """Whether the field takes a name as well: by its place, or where pydantic chose between a name and an object."""
+    return error["loc"][:1] in _NAMES_OR_OBJECTS or str(*error["loc"][-1:]).startswith("<")
 
 
 def _unknown_field(name: str) -> str:

@@ -19,6 +19,7 @@ from service.core.engines.llamacpp.needs import overhead_bytes
 from service.core.memory import shortfall_bytes
 from service.core.speed_constants import BACKENDS, TOGETHER_PREFILL_RANGE_FRACTION
 from service.planning.advice import advice_of
+from service.planning.companion_answer import companion_plans, draft_plan, mmproj_plan
 from service.planning.explanation import explanation_of
 from service.planning.findings import Findings
 from service.planning.identity import RULES_VERSION, plan_id
@@ -38,6 +39,7 @@ def plan_of(findings: Findings) -> Plan:
         verdict=verdict,
         devices=_devices(findings),
         host=_host(findings),
+        companions=companion_plans(findings),
         max_context_tokens=findings.max_context_tokens,
         shortfall_bytes=shortfall_bytes(findings.choice.needs),
         speed=_speed(findings),
@@ -87,6 +89,8 @@ def _engine(findings: Findings) -> EnginePlan:
         override_tensor=[f"{entry.pattern}={entry.buffer_type}" for entry in settings.override_tensor],
         kv_offload=settings.kv_offload,
         fit=findings.fit is not None,
+        draft=draft_plan(findings),
+        mmproj=mmproj_plan(findings),
         rules_version=RULES_VERSION,
         pipeline_parallel=placement.pipeline_parallel,
         sched_copies=placement.sched_copies,
@@ -127,6 +131,7 @@ def _devices(findings: Findings) -> list[DevicePlan]:
             kv_bytes=placed.kv_bytes,
             compute_bytes=placed.compute_bytes,
             overhead_bytes=overhead_bytes(question.model, question.hp, choice.placement, placed),
+            companion_bytes=placed.companion_bytes,
             total_bytes=need.total_bytes,
             usable_bytes=gpu.usable_bytes,
             headroom_bytes=gpu.usable_bytes - need.total_bytes,
@@ -145,6 +150,7 @@ def _host(findings: Findings) -> HostPlan:
         weights_bytes=host.weights_bytes,
         kv_bytes=host.kv_bytes,
         compute_bytes=host.compute_bytes,
+        companion_bytes=host.companion_bytes,
         total_bytes=host.total_bytes,
         read_bytes_per_token=findings.speed.host_read,
         decode_s=None if decode is None else decode.host_s,
@@ -189,5 +195,5 @@ def _estimate(mid: float, range_fraction: float) -> Estimate:
 def _command(findings: Findings) -> Command:
     choice = findings.choice
     workload = replace(choice.question.workload, context_tokens=choice.context_tokens)
-    command = command_of(findings.model, findings.rig, choice.settings, workload)
+    command = command_of(findings.model, findings.rig, choice.settings, workload, findings.companions)
     return Command(argv=list(command.argv), env=dict(command.env), text=command.text, verify=command.verify)

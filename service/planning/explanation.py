@@ -10,8 +10,11 @@ from service.core.speed_constants import (
     generation_of,
 )
 from service.core.units import GIB
+from service.planning.companion_answer import draft_plan, mmproj_plan
 from service.planning.findings import Findings
 from service.planning.fit import fit_steps
+
+_COMPANIONS = {"draft": "the draft", "mmproj": "the projector"}
 
 
 def explanation_of(findings: Findings) -> list[str]:
@@ -22,6 +25,7 @@ def explanation_of(findings: Findings) -> list[str]:
         *fit_steps(findings),
         *_context_steps(findings),
         *_split_steps(findings),
+        *_companion_steps(findings),
         *_speed_steps(findings),
     ]
 
@@ -75,6 +79,26 @@ def _split_steps(findings: Findings) -> Iterator[str]:
         f"The host holds {placement.host.weights_bytes:,} bytes of weights, {placement.host.kv_bytes:,} of cache and "
         f"{placement.host.compute_bytes:,} of compute buffers."
     )
+
+
+def _companion_steps(findings: Findings) -> Iterator[str]:
+    draft, projector = draft_plan(findings), mmproj_plan(findings)
+    if draft is not None:
+        what = "the model's own draft layers" if draft.model is None else f"the draft model {draft.model}"
+        yield (
+            f"Speculation as {draft.spec_type} has {what} propose {draft.n_max} tokens per step, in a context as long "
+            f"as the model's with keys as {draft.cache_type_k} and values as {draft.cache_type_v}."
+        )
+    if projector is not None:
+        yield (
+            f"The projector's {projector.weights_bytes:,} bytes of weights lie "
+            + ("on one card." if projector.offload and findings.rig.gpus else "on the host.")
+        )
+    for each in findings.placement.companions:
+        parts = [*(f"card {index}" for index in range(len(findings.rig.gpus))), "the host"]
+        sizes = (part.total_bytes for part in (*each.devices, each.host))
+        taken = [f"{size:,} bytes of {part}" for part, size in zip(parts, sizes, strict=True) if size]
+        yield f"Beside the model, {_COMPANIONS[each.kind]} takes " + ", ".join(taken) + "."
 
 
 def _speed_steps(findings: Findings) -> Iterator[str]:

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 from service.catalog.gpus import GpuCatalog
 from service.contract.request import PlanRequest
+from service.core.engines.llamacpp.companions import Companions
 from service.core.engines.llamacpp.fit import Fit
+from service.core.engines.llamacpp.placed import CompanionBytes, HostPlacement
 from service.core.engines.llamacpp.placement import Placement
 from service.core.engines.llamacpp.question import Choice
 from service.core.engines.llamacpp.speed import Speed
@@ -19,12 +21,13 @@ from service.core.types import Model, Rig
 class Findings:
     """The question, the choice that answers it, and what that means.
 
-    notes: what was read into the model's name. max_context_tokens: with the choices made. fit: what llama.cpp's own
-    --fit did, where it was to choose.
+    notes: what was read into the model's name. companion_notes: what was read into those of a draft or a projector,
+    by field. max_context_tokens: with the choices made. fit: what llama.cpp's own --fit did, where it was to choose.
     """
 
     request: PlanRequest
     notes: Sequence[str]
+    companion_notes: Sequence[tuple[str, str]] = ()
     gpus: GpuCatalog
     choice: Choice
     facts: ModelFacts
@@ -49,6 +52,11 @@ class Findings:
         return self.choice.placement
 
     @property
+    def companions(self) -> Companions:
+        """What runs beside the model."""
+        return self.choice.question.companions
+
+    @property
     def layers_on_host(self) -> int:
         """Slots that lie on the host although there are cards."""
         first, end = self.placement.slots.range_of(-1)
@@ -56,13 +64,14 @@ class Findings:
 
     @property
     def offloaded(self) -> bool:
-        """Whether the host holds part of what cards could hold: layers, experts, single tensors, or the cache.
+        """Whether the host holds part of what cards could hold: layers, experts, single tensors, caches, companions.
 
         Tables that a token looks one row up in, such as the embedding, always lie there.
         """
-        host = self.placement.host
-        resident_bytes = host.weights.weights_bytes - host.weights.lookup_bytes
-        return bool(self.rig.gpus) and (resident_bytes > 0 or host.kv_bytes > 0)
+        parts: list[HostPlacement | CompanionBytes] = [self.placement.host]
+        parts += [companion.host for companion in self.placement.companions]
+        resident_bytes = sum(part.weights.weights_bytes - part.weights.lookup_bytes + part.kv_bytes for part in parts)
+        return bool(self.rig.gpus) and resident_bytes > 0
 
     @property
     def verdict(self) -> Verdict:

@@ -4,6 +4,7 @@ import hashlib
 
 import orjson
 
+from service.planning.companion_answer import draft_plan, mmproj_plan
 from service.planning.findings import Findings
 
 ID_PREFIX = "pln_"
@@ -21,12 +22,22 @@ def plan_id(findings: Findings) -> str:
     question = findings.request.model_dump(mode="json")
     question["model"] = [findings.model.name, *findings.notes]
     question["rig"]["gpus"] = None
+    question["engine"] |= _companions(findings)
     return ID_PREFIX + _digest([question, RULES_VERSION, data_version(findings)])[:DIGEST_CHARACTERS]
 
 
 def data_version(findings: Findings) -> str:
     """Digest of the facts that a plan is computed from: the model's content and every figure of every card."""
-    return _digest([findings.model.id, findings.rig])
+    beside = findings.companions
+    files = [part.model.id for part in (beside.draft, beside.projector) if part is not None and part.model is not None]
+    return _digest([findings.model.id, findings.rig, *files])
+
+
+def _companions(findings: Findings) -> dict[str, object]:
+    """What runs beside the model in one spelling, with what was read into the names."""
+    stated = {"draft": draft_plan(findings), "mmproj": mmproj_plan(findings)}
+    resolved = {field: part.model_dump(mode="json") for field, part in stated.items() if part is not None}
+    return resolved | ({"companion_notes": list(findings.companion_notes)} if findings.companion_notes else {})
 
 
 def _digest(content: object) -> str:

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from service.contract.model_reference import ModelPath, ModelReference, ModelUrl
 from service.contract.plan import Plan
-from service.contract.request import ModelPath, ModelReference, ModelUrl, PlanRequest
+from service.contract.request import PlanRequest
 from service.core.engines.llamacpp.choices import choose, max_context_tokens
 from service.core.engines.llamacpp.fit import fit, fitted_choice
 from service.core.engines.llamacpp.speed import speed_of
@@ -15,13 +16,13 @@ from service.core.speed import Assumptions
 from service.core.types import Model, Workload
 from service.planning.answer import plan_of
 from service.planning.catalogues import Catalogues
+from service.planning.companions import beside_of
 from service.planning.files import read_model_file
 from service.planning.findings import Findings
 from service.planning.fit import refuse_unfitted_companions
 from service.planning.model_hosts import RemoteModels
 from service.planning.rig import rig_of
 from service.planning.settings import planned_engine, settings_of
-from service.planning.unused_fields import refuse_unplanned_fields
 
 
 class Planner:
@@ -57,7 +58,6 @@ class Planner:
     def findings(self, request: PlanRequest) -> Findings:
         """Everything that goes into the answer to one question; raises as `plan` does."""
         engine = planned_engine(request.engine)
-        refuse_unplanned_fields(engine)
         refuse_unfitted_companions(engine)
         gpus = self.catalogues.gpus
         model, notes = self._model(request.model)
@@ -65,12 +65,17 @@ class Planner:
         rig = rig_of(request.rig, gpus)
         workload = Workload(**request.workload.model_dump())
         assumptions = _assumptions(request)
-        settings = settings_of(engine)
+        settings, beside = settings_of(engine), beside_of(engine, model, self._model)
         fitted = fit(model, rig, settings, workload) if engine.fit else None
-        choice = choose(model, rig, settings, workload) if fitted is None else fitted_choice(fitted, workload)
+        choice = (
+            choose(model, rig, settings, workload, beside.companions)
+            if fitted is None
+            else fitted_choice(fitted, workload)
+        )
         return Findings(
             request=request,
             notes=notes,
+            companion_notes=beside.notes,
             gpus=gpus,
             choice=choice,
             facts=model_facts(model),

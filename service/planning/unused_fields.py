@@ -1,25 +1,9 @@
-"""Fields of the contract that no rule reads yet: refused where bytes depend on them, else named in a warning."""
+"""Fields of the contract that no rule reads yet, named in a warning."""
 
 from collections.abc import Iterator
 
-from service.contract.engine import LlamaCppEngine
 from service.contract.plan import PlanWarning
 from service.contract.request import PlanRequest
-from service.core.problems import Unsupported
-
-
-def refuse_unplanned_fields(engine: LlamaCppEngine) -> None:
-    """Refuse fields that would change where bytes go.
-
-    Raises Unsupported.
-    """
-    for field, what in (("draft", "a draft model"), ("mmproj", "a multimodal projector")):
-        if getattr(engine, field) is not None:
-            raise Unsupported(
-                f"The memory of {what} is not planned here: leave engine.{field} null and keep room for it by stating "
-                "free_bytes on its card.",
-                fields=(f"engine.{field}",),
-            )
 
 
 def unused_field_warnings(request: PlanRequest) -> Iterator[PlanWarning]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from service.contract.plan import PlanWarning
 from service.core.units import GIB
+from service.planning.companion_warnings import companion_warnings
 from service.planning.findings import Findings
 from service.planning.fit import fit_warnings
 from service.planning.rig import unverified_values
@@ -21,6 +22,7 @@ def warnings_of(findings: Findings) -> list[PlanWarning]:
         *fit_warnings(findings),
         *_no_speed(findings),
         *_draft_layers_not_loaded(findings),
+        *companion_warnings(findings),
         *_model_reference(findings),
         *_unverified_data(findings),
         *unused_field_warnings(findings.request),
@@ -115,7 +117,7 @@ def _no_speed(findings: Findings) -> Iterator[PlanWarning]:
 
 def _draft_layers_not_loaded(findings: Findings) -> Iterator[PlanWarning]:
     hp = findings.choice.question.hp
-    if hp.n_layer_nextn == 0 or hp.router_layer >= 0:
+    if hp.n_layer_nextn == 0 or hp.router_layer >= 0 or findings.companions.load_mtp:
         return
     yield PlanWarning(
         code="mtp-not-loaded",

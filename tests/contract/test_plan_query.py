@@ -36,6 +36,24 @@ def test_each_parameter_reaches_its_object() -> None:
     )
 
 
+def test_what_runs_beside_the_model_is_flat_too() -> None:
+    """A draft by name or the model's own layers, and a projector by name or size, become their objects."""
+    named = of(draft="qwen3-0.6b:Q8_0", draft_n_max="5", mmproj="some-mmproj")
+    assert named == validate_request(
+        {
+            "model": "llama-3.3-70b",
+            "engine": {"draft": {"model": "qwen3-0.6b:Q8_0", "n_max": 5}, "mmproj": {"model": "some-mmproj"}},
+        }
+    )
+    own = of(draft="mtp", mmproj_weights_bytes="900000000")
+    assert own == validate_request(
+        {
+            "model": "llama-3.3-70b",
+            "engine": {"draft": {"spec_type": "draft-mtp"}, "mmproj": {"weights_bytes": 900_000_000}},
+        }
+    )
+
+
 def test_a_model_alone_is_a_request() -> None:
     """Everything else has its default."""
     assert of() == validate_request({"model": "llama-3.3-70b"})
@@ -58,8 +76,8 @@ def test_values_are_checked_as_those_of_json_are(parameters: dict[str, str]) -> 
 
 
 def test_every_engine_field_that_is_flat_can_be_asked() -> None:
-    """No field of the engine is forgotten but those that are objects or not planned."""
+    """No field of the engine is forgotten but its name."""
     from service.contract.engine import LlamaCppEngine  # noqa: PLC0415
 
     missing = set(LlamaCppEngine.model_fields) - set(PlanQuery.model_fields)
-    assert missing == {"name", "draft", "mmproj"}
+    assert missing == {"name"}

@@ -169,8 +169,6 @@ def test_a_deeper_token_reads_more_cache() -> None:
     [
         ({"engine": {"name": "vllm"}}, Unsupported),
         ({"engine": {"fit": True, "split_mode": "tensor"}}, Unsupported),
-        ({"engine": {"draft": {"model": "llama-3.2-1b"}}}, Unsupported),
-        ({"engine": {"mmproj": "mmproj.gguf"}}, Unsupported),
         ({"engine": {"split_mode": "row"}}, Unsupported),
         ({"engine": {"tensor_split": [1, 1, 1]}}, Contradiction),
         ({"engine": {"cache_type_v": "q8_0", "flash_attn": False}}, Contradiction),

@@ -1,5 +1,6 @@
 """Flags of `rigfit plan`, spelled as llama.cpp spells them (common/arg.cpp of llama-cpp-python 0.3.36)."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -42,6 +43,57 @@ OverrideTensor = Annotated[
 NCpuMoe = Annotated[Number, typer.Option("-ncmoe", "--n-cpu-moe", help="Blocks whose experts stay on the host.")]
 CpuMoe = Annotated[bool, typer.Option("-cmoe", "--cpu-moe", help="All experts on the host.")]
 Fit = Annotated[Text, typer.Option("-fit", "--fit", metavar="on|off", help="Let llama.cpp's own --fit choose.")]
+DraftModel = Annotated[
+    Text,
+    typer.Option(
+        "-md", "--spec-draft-model", "--model-draft", metavar="MODEL", help="Draft model: a name or a GGUF file."
+    ),
+]
+SpecType = Annotated[
+    Text,
+    typer.Option("--spec-type", metavar="draft-…", help="Kind of speculation; draft-mtp: the model's draft layers."),
+]
+DraftMax = Annotated[Number, typer.Option("--spec-draft-n-max", help="Tokens the draft proposes per step.")]
+DraftGpuLayers = Annotated[
+    Text,
+    typer.Option(
+        "-ngld",
+        "--spec-draft-ngl",
+        "--gpu-layers-draft",
+        "--n-gpu-layers-draft",
+        metavar="N|all|auto",
+        help="Layers of the draft model on the cards.",
+    ),
+]
+DraftCacheTypeK = Annotated[
+    Text, typer.Option("-ctkd", "--spec-draft-type-k", "--cache-type-k-draft", help="Type of the draft's key cache.")
+]
+DraftCacheTypeV = Annotated[
+    Text, typer.Option("-ctvd", "--spec-draft-type-v", "--cache-type-v-draft", help="Type of the draft's value cache.")
+]
+DraftOverrideTensor = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-otd",
+        "--spec-draft-override-tensor",
+        "--override-tensor-draft",
+        metavar="PATTERN=TYPE,…",
+        help="Tensors of the draft model by pattern to a buffer type.",
+    ),
+]
+DraftNCpuMoe = Annotated[
+    Number,
+    typer.Option(
+        "-ncmoed",
+        "--spec-draft-n-cpu-moe",
+        "--spec-draft-ncmoe",
+        "--n-cpu-moe-draft",
+        help="Blocks of the draft model whose experts stay on the host.",
+    ),
+]
+Mmproj = Annotated[Text, typer.Option("-mm", "--mmproj", metavar="MODEL", help="Projector: a name or a GGUF file.")]
+MmprojBytes = Annotated[Number, typer.Option("--mmproj-bytes", help="Bytes of the projector, without its file.")]
+NoMmprojOffload = Annotated[bool, typer.Option("--no-mmproj-offload", help="Keep the projector on the host.")]
 Tool = Annotated[Text, typer.Option("--tool", help="llama-server or llama-bench.")]
 Version = Annotated[Text, typer.Option("--engine-version", help="llama.cpp build, for example b8829.")]
 Date = Annotated[Text, typer.Option("--engine-date", help="Date of the build, at least YYYY-MM.")]
@@ -56,13 +108,16 @@ Requests = Annotated[Text, typer.Option("--requests", metavar="FILE|-", help="An
 WORKLOAD = ("context_tokens", "parallel", "prompt_tokens", "cached_tokens", "output_tokens")
 ENGINE = (
     "n_gpu_layers", "split_mode", "tensor_split", "main_gpu", "n_batch", "n_ubatch", "flash_attn", "cache_type_k",
-    "cache_type_v", "kv_unified", "swa_full", "kv_offload", "override_tensor", "n_cpu_moe", "fit", "tool", "version",
-    "date",
+    "cache_type_v", "kv_unified", "swa_full", "kv_offload", "override_tensor", "n_cpu_moe", "fit", "draft", "mmproj",
+    "tool", "version", "date",
 )  # fmt: skip
+DRAFT = ("model", "spec_type", "n_max", "n_gpu_layers", "cache_type_k", "cache_type_v", "override_tensor", "n_cpu_moe")
+MMPROJ = ("model", "weights_bytes", "offload")
 HOST = ("ram_bytes", "ram_bandwidth_bytes_per_s")
 
 _TRUE = {"on", "enabled", "true", "1"}
 _FALSE = {"off", "disabled", "false", "0"}
+_HOSTS = ("hf.co/", "huggingface.co/", "modelscope.cn/", "ollama.com/")
 _ALL_BLOCKS = 1_000_000
 
 
@@ -77,12 +132,41 @@ def question_of(flags: dict[str, Any]) -> dict[str, Any]:
         "override_tensor": flags["override_tensor"] or None,
         "fit": _switch(flags["fit"]),
         "n_cpu_moe": _ALL_BLOCKS if flags["cpu_moe"] else flags["n_cpu_moe"],
+        "draft": _draft(flags),
+        "mmproj": _mmproj(flags),
     }
     return {
         "rig": {"gpus": flags["gpus"] or [], "host": _given(stated, HOST)},
         "workload": _given(stated, WORKLOAD),
         "engine": _given(stated, ENGINE),
     }
+
+
+def model_reference(text: str) -> str | dict[str, str]:
+    """A file of this computer, an address of another host, or a name of the catalogue."""
+    if text.endswith(".gguf") and Path(text).is_file():
+        return {"path": text}
+    return {"url": text} if "://" in text or text.startswith(_HOSTS) else text
+
+
+def _draft(flags: dict[str, Any]) -> dict[str, Any] | None:
+    """Flags of the draft; None where none was given."""
+    stated = {name: flags[f"draft_{name}"] for name in DRAFT} | {
+        "model": None if flags["draft_model"] is None else model_reference(flags["draft_model"]),
+        "n_gpu_layers": _number(flags["draft_n_gpu_layers"], int),
+        "override_tensor": flags["draft_override_tensor"] or None,
+    }
+    return _given(stated, DRAFT) or None
+
+
+def _mmproj(flags: dict[str, Any]) -> dict[str, Any] | None:
+    """Flags of the projector; None where none was given."""
+    stated = {
+        "model": None if flags["mmproj"] is None else model_reference(flags["mmproj"]),
+        "weights_bytes": flags["mmproj_bytes"],
+        "offload": False if flags["no_mmproj_offload"] else None,
+    }
+    return _given(stated, MMPROJ) or None
 
 
 def _given(flags: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from service.shells.cli import flags
 from service.shells.cli.problems import PROBLEM_EXIT_STATUS, exit_on_problem
 
 STDIN = "-"
-_HOSTS = ("hf.co/", "huggingface.co/", "modelscope.cn/", "ollama.com/")
 
 
 def plan(
@@ -38,6 +37,17 @@ def plan(
     n_cpu_moe: flags.NCpuMoe = None,
     cpu_moe: flags.CpuMoe = False,
     fit: flags.Fit = None,
+    draft_model: flags.DraftModel = None,
+    draft_spec_type: flags.SpecType = None,
+    draft_n_max: flags.DraftMax = None,
+    draft_n_gpu_layers: flags.DraftGpuLayers = None,
+    draft_cache_type_k: flags.DraftCacheTypeK = None,
+    draft_cache_type_v: flags.DraftCacheTypeV = None,
+    draft_override_tensor: flags.DraftOverrideTensor = None,
+    draft_n_cpu_moe: flags.DraftNCpuMoe = None,
+    mmproj: flags.Mmproj = None,
+    mmproj_bytes: flags.MmprojBytes = None,
+    no_mmproj_offload: flags.NoMmprojOffload = False,
     tool: flags.Tool = None,
     version: flags.Version = None,
     date: flags.Date = None,
@@ -48,13 +58,17 @@ def plan(
     requests: flags.Requests = None,
 ) -> None:
     """Plan a model on a rig: where every byte goes, whether it fits, how fast it will run."""
-    given = locals()
-    if requests is not None:
-        _answer_lines(requests)
-    elif request is not None:
-        _answer_one(request)
+    _answer(model, locals())
+
+
+def _answer(model: str | None, given: dict[str, Any]) -> None:
+    """Answer whichever way of asking was used."""
+    if given["requests"] is not None:
+        _answer_lines(given["requests"])
+    elif given["request"] is not None:
+        _answer_one(given["request"])
     elif model is not None:
-        _answer_flags(model, flags.question_of(given), as_json=as_json)
+        _answer_flags(model, flags.question_of(given), as_json=given["as_json"])
     else:
         sys.stderr.write("rigfit: name a model, or give --request or --requests; see rigfit plan --help\n")
         sys.exit(PROBLEM_EXIT_STATUS)
@@ -65,20 +79,13 @@ def _answer_flags(model: str, question: dict[str, Any], *, as_json: bool) -> Non
     from service.planning.local import local_planner  # noqa: PLC0415
 
     with exit_on_problem(as_json=as_json):
-        answer = local_planner().plan(validate_request({"model": _model_of(model), **question}))
+        answer = local_planner().plan(validate_request({"model": flags.model_reference(model), **question}))
     if as_json:
         sys.stdout.write(answer.model_dump_json() + "\n")
         return
     from service.shells.cli.table import print_plan  # noqa: PLC0415
 
     print_plan(answer)
-
-
-def _model_of(text: str) -> object:
-    """A file of this computer, an address of another host, or a name of the catalogue."""
-    if text.endswith(".gguf") and Path(text).is_file():
-        return {"path": text}
-    return {"url": text} if "://" in text or text.startswith(_HOSTS) else text
 
 
 def _answer_one(source: str) -> None:

@@ -11,6 +11,8 @@ MOST_BAR_CELLS, LEAST_BAR_CELLS = 10, 4
 LONGEST_NAME = 18
 # columns of the table besides names and bar
 OTHER_CELLS = 52
+# the column of what runs beside the model, where there is any
+COMPANION_CELLS = 7
 FULL, EMPTY, OVER = "█", "░", "▓"
 _VERDICTS = {
     "fits": ("FITS", "bold green"),
@@ -62,25 +64,28 @@ def _bytes(plan: Plan, width: int) -> Table:
     names = [f"{device.index} {device.gpu}"[:LONGEST_NAME] for device in plan.devices]
     layers = [_layers(device) for device in plan.devices]
     longest = max(map(len, ("device", *names))) + max(map(len, ("layers", *layers)))
-    cells = min(MOST_BAR_CELLS, max(LEAST_BAR_CELLS, width - longest - OTHER_CELLS))
+    others = OTHER_CELLS + (COMPANION_CELLS if plan.companions else 0)
+    cells = min(MOST_BAR_CELLS, max(LEAST_BAR_CELLS, width - longest - others))
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), caption="GiB", caption_justify="right")
     table.add_column("device", no_wrap=True)
     table.add_column("layers", no_wrap=True)
-    for title in ("weights", "KV", "compute", "other", "total", "usable"):
+    beside = ("beside",) if plan.companions else ()
+    for title in ("weights", "KV", "compute", "other", *beside, "total", "usable"):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     table.add_column("free", justify="right", no_wrap=True)
     for device, name in zip(plan.devices, names, strict=True):
-        table.add_row(name, *_device_cells(device, cells))
+        table.add_row(name, *_device_cells(device, cells, beside=bool(beside)))
     host = plan.host
-    table.add_row(
-        "host", "", *map(_gib, (host.weights_bytes, host.kv_bytes, host.compute_bytes)), "", _gib(host.total_bytes)
-    )
+    figures = map(_gib, (host.weights_bytes, host.kv_bytes, host.compute_bytes))
+    taken = [_gib(host.companion_bytes)] if beside else []
+    table.add_row("host", "", *figures, "", *taken, _gib(host.total_bytes))
     return table
 
 
-def _device_cells(device: DevicePlan, cells: int) -> tuple[RenderableType, ...]:
-    figures = (device.weights_bytes, device.kv_bytes, device.compute_bytes, device.overhead_bytes)
+def _device_cells(device: DevicePlan, cells: int, *, beside: bool) -> tuple[RenderableType, ...]:
+    taken = (device.companion_bytes,) if beside else ()
+    figures = (device.weights_bytes, device.kv_bytes, device.compute_bytes, device.overhead_bytes, *taken)
     style = "green" if device.headroom_bytes >= 0 else "red"
     return (
         _layers(device),

@@ -116,6 +116,44 @@ def test_a_flag_reaches_its_field(flags: tuple[str, ...], field: str, value: obj
     assert as_json(LLAMA_8B, "--gpu", "rtx-3090", "-c", "4096", *flags)["engine"][field] == value
 
 
+def test_flags_of_drafts_and_projectors_ask_the_same_question_as_json() -> None:
+    """Flags as llama.cpp spells them become the objects of the contract."""
+    flags = shlex.split(
+        "qwen3-32b:Q4_K_M --gpu h100-sxm5-80gb -c 8192 -md qwen3-30b-a3b:Q4_K_M --spec-type draft-simple "
+        r"--spec-draft-n-max 4 -ngld 40 -ctkd q8_0 -ctvd q8_0 -otd 'blk\.1\.=CPU' -ncmoed 2 --mmproj-bytes 900000000 "
+        "--no-mmproj-offload"
+    )
+    draft = {
+        "model": "qwen3-30b-a3b:Q4_K_M",
+        "spec_type": "draft-simple",
+        "n_max": 4,
+        "n_gpu_layers": 40,
+        "cache_type_k": "q8_0",
+        "cache_type_v": "q8_0",
+        "override_tensor": [r"blk\.1\.=CPU"],
+        "n_cpu_moe": 2,
+    }
+    mmproj = {"weights_bytes": 900_000_000, "offload": False}
+    stated = ask("qwen3-32b:Q4_K_M", "h100-sxm5-80gb", context_tokens=8192, engine={"draft": draft, "mmproj": mmproj})
+    assert as_json(*flags) == stated.model_dump(mode="json")
+
+
+def test_own_draft_layers_by_flag() -> None:
+    """--spec-type draft-mtp without a draft model means the model's own layers."""
+    plan = as_json("qwen3.6-27b-mtp:Q4_K_M", "--gpu", "rtx-5090", "-c", "4096", "--spec-type", "draft-mtp")
+    assert plan["engine"]["draft"]["spec_type"] == "draft-mtp"
+    shown = rigfit("qwen3.6-27b-mtp:Q4_K_M", "--gpu", "rtx-5090", "-c", "4096", "--spec-type", "draft-mtp").stdout
+    assert "beside" in shown
+
+
+def test_a_draft_file_is_read(tmp_path: Path) -> None:
+    """The name of a GGUF file that is there means that file, for the draft too."""
+    path = tmp_path / "draft.gguf"
+    path.write_bytes(write_header(load_model("llama-3.2-1b:Q8_0")))
+    plan = as_json("llama-3.3-70b:Q4_K_M", "--gpu", "2x rtx-5090", "-c", "4096", "-md", str(path))
+    assert plan["companions"][0]["devices"][0]["weights_bytes"] > 0
+
+
 def test_all_experts_on_the_host() -> None:
     """--cpu-moe means every block."""
     plan = as_json("qwen3-30b-a3b:Q4_K_M", "--gpu", "rtx-3090", "-c", "4096", "-cmoe")
