@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from service.core.engines.llamacpp.context import ContextNumbers
+from service.core.engines.llamacpp.kv_cache import KvIndex
 from service.core.engines.llamacpp.settings import SplitMode
 from service.core.engines.llamacpp.slots import SlotMap
 from service.core.engines.llamacpp.weights import NO_WEIGHTS, Weights
@@ -80,6 +81,7 @@ class Placement:
     devices: tuple[DevicePlacement, ...]
     host: HostPlacement
     ctx: ContextNumbers
+    caches: KvIndex
     slots: SlotMap
     split_mode: SplitMode
     device_order: tuple[int, ...]

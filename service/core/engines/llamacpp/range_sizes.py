@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from service.core.engines.llamacpp.balanced_split import RangeBytes
-from service.core.engines.llamacpp.kv_cache import KvIndex, kv_index
+from service.core.engines.llamacpp.kv_cache import KvIndex
 from service.core.engines.llamacpp.overrides import resolve_overrides
 from service.core.engines.llamacpp.question import Choice, Question
 from service.core.engines.llamacpp.slots import CPU
@@ -62,6 +62,6 @@ def range_sizes(question: Question, choice: Choice) -> RangeSizes:
         backends=backends,
         sums=tuple(slot_sums(layout, backend) for backend in backends),
         output_bytes=sum(shared.tensor.size_bytes for shared in layout.shared if shared.op == "mul_mat"),
-        caches=kv_index(question.hp, choice.placement.ctx) if choice.placement.ctx.offload_kqv else KvIndex(groups=()),
+        caches=choice.placement.caches if choice.placement.ctx.offload_kqv else KvIndex(groups=()),
         span=(max(on_host, default=0), question.hp.n_layer_all + 1),
     )

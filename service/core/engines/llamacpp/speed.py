@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from service.core.architectures.hparams import Hparams
-from service.core.engines.llamacpp.kv_cache import kv_index
 from service.core.engines.llamacpp.question import Choice
 from service.core.engines.llamacpp.reads import (
     ReadShape,
@@ -100,7 +99,7 @@ def _parts(choice: Choice, assumptions: Assumptions) -> _Parts:
     question, placement = choice.question, choice.placement
     hp, workload = question.hp, question.workload
     shape = read_shape(question.model, hp)
-    kernels, caches = shape.kernels_before, kv_index(hp, placement.ctx)
+    kernels, caches = shape.kernels_before, placement.caches
     depth_tokens = workload.cached_tokens + workload.prompt_tokens + workload.output_tokens / 2
     processors, host = _processors(question.rig, assumptions)
     together = placement.split_mode in ("row", "tensor")

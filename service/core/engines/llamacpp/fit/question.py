@@ -152,7 +152,7 @@ def fit_question(
         workload=workload,
         devices=tuple(
             FitDevice(position=device.position, buffer_type=device.name, free_bytes=device.gpu.usable_bytes)
-            for device in inputs.used
+            for device in inputs.loaded.used
         ),
         margin_bytes=margin_bytes,
         least_context_tokens=least_context_tokens,

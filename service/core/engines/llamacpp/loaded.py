@@ -1,0 +1,161 @@
+"""A model on its devices, before there is a context: what does not change with the context's length."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+from service.core.architectures.hparams import Hparams, read_hparams
+from service.core.engines.llamacpp.buffer_types import buffer_rules
+from service.core.engines.llamacpp.devices import Device, chosen_devices, engine_devices, usable_devices
+from service.core.engines.llamacpp.overrides import Override, resolve_overrides
+from service.core.engines.llamacpp.refusals import (
+    check_device_count,
+    check_overrides,
+    check_split_mode,
+    check_tensor_split,
+)
+from service.core.engines.llamacpp.row_split import row_card, split_rows
+from service.core.engines.llamacpp.settings import LlamaCppSettings, SplitMode
+from service.core.engines.llamacpp.slots import CPU, SlotMap, resolve_n_gpu_layers, split_slots
+from service.core.engines.llamacpp.tensor_split import TensorSplit, split_weights, tensor_split
+from service.core.engines.llamacpp.versions import VersionRules, version_rules
+from service.core.engines.llamacpp.weights import PlacedWeights, WeightLayout, locations, place_weights, weight_layout
+from service.core.types import Backend, Model, Rig
+
+DEFAULT_SPLIT_MODE: Final[SplitMode] = "layer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LoadedModel:
+    """A model's weights on a rig; devices are counted as in `used`, llama.cpp's own list.
+
+    cards: all of the rig. slots: over `used`; where the cards work as one joint device, that is device 0. holding:
+    backends that hold slots, in slot order. locations: weights that do not lie with their slot, by name. pipelines:
+    whether the cards can work on several batches at once.
+    """
+
+    model: Model
+    hp: Hparams
+    settings: LlamaCppSettings
+    rules: VersionRules
+    split_mode: SplitMode
+    cards: tuple[Device, ...]
+    used: tuple[Device, ...]
+    backends: tuple[Backend, ...]
+    holding: tuple[Backend, ...]
+    shares: tuple[float, ...]
+    slots: SlotMap
+    layout: WeightLayout
+    weights: PlacedWeights
+    locations: Mapping[str, int]
+    pipelines: bool
+
+    @property
+    def joint(self) -> bool:
+        """Whether the cards work as one device."""
+        return self.split_mode == "tensor"
+
+    @property
+    def layer_end(self) -> int:
+        """End of the blocks, where the output slot is."""
+        return self.hp.n_layer_all
+
+    @property
+    def tensor_split(self) -> TensorSplit:
+        """How a joint device is cut."""
+        return tensor_split(self.model, self.hp, self.backends, self.shares)
+
+
+@lru_cache(maxsize=4096)
+def load_model(model: Model, rig: Rig, settings: LlamaCppSettings, *, load_mtp: bool = False) -> LoadedModel:
+    """Put the weights of `model` where `settings` say, checked against what llama.cpp refuses; memoised.
+
+    load_mtp: whether its draft layers are loaded as well.
+    Source: src/llama.cpp:158-301, src/llama-model.cpp:1556-1614 (llama.cpp in llama-cpp-python 0.3.36).
+    """
+    hp = read_hparams(model)
+    rules = version_rules(settings.version, settings.date)
+    split_mode = settings.split_mode or DEFAULT_SPLIT_MODE
+    cards = engine_devices(rig)
+    usable = usable_devices(cards, split_mode)
+    used = chosen_devices(usable, split_mode, settings.main_gpu)
+    check_device_count(len(used), split_mode)
+    check_split_mode(split_mode, used, hp.arch, rules)
+    check_tensor_split(settings, usable)
+    overrides = _overrides(settings, cards, used, split_mode, rules)
+    layout = weight_layout(model, hp, overrides, settings.n_cpu_moe or 0, load_mtp=load_mtp)
+    backends = tuple(device.backend for device in used)
+    shares = settings.tensor_split if settings.tensor_split and split_mode != "none" else ()
+    slots = _slots(hp, settings, used, shares, joint=split_mode == "tensor")
+    if split_mode == "tensor":
+        weights = split_weights(tensor_split(model, hp, backends, shares), layout, slots)
+    elif split_mode == "row" and used:
+        weights = split_rows(layout, slots, tuple(row_card(device.gpu) for device in used), shares)
+    else:
+        weights = place_weights(layout, slots, backends)
+    return LoadedModel(
+        model=model,
+        hp=hp,
+        settings=settings,
+        rules=rules,
+        split_mode=split_mode,
+        cards=cards,
+        used=used,
+        backends=backends,
+        holding=tuple(dict.fromkeys(backends[run.device] for run in slots.runs if run.device != CPU)),
+        shares=shares,
+        slots=slots,
+        layout=layout,
+        weights=weights,
+        locations=locations(layout, slots, backends),
+        pipelines=split_mode == "layer" and _pipelines(settings, rules, slots, backends),
+    )
+
+
+def _overrides(
+    settings: LlamaCppSettings,
+    cards: Sequence[Device],
+    used: Sequence[Device],
+    split_mode: SplitMode,
+    rules: VersionRules,
+) -> tuple[Override, ...]:
+    """Overrides with targets counted among the used cards."""
+    if not settings.override_tensor and settings.n_cpu_moe is None:
+        return ()
+    by_position = sorted(cards, key=lambda card: card.position)
+    resolved = resolve_overrides(settings.override_tensor, [card.backend for card in by_position])
+    index = {device.position: position for position, device in enumerate(used)}
+    check_overrides(settings, resolved, tuple(index), split_mode, rules)
+    return tuple(replace(override, target=index.get(override.target, CPU)) for override in resolved)
+
+
+def _slots(
+    hp: Hparams, settings: LlamaCppSettings, used: Sequence[Device], shares: Sequence[float], *, joint: bool
+) -> SlotMap:
+    """Slots by shares, or by free memory where there are none; a joint device takes them all."""
+    asked = "all" if settings.n_gpu_layers is None else settings.n_gpu_layers
+    n_gpu_layers = resolve_n_gpu_layers(asked, hp.n_layer_all)
+    if joint:
+        weights: Sequence[float] = (1.0,)
+    else:
+        weights = shares if any(shares) else [float(device.gpu.usable_bytes) for device in used]
+    return split_slots(hp.n_layer_all, n_gpu_layers, weights)
+
+
+def _pipelines(
+    settings: LlamaCppSettings, rules: VersionRules, slots: SlotMap, backends: Sequence[Backend]
+) -> bool:  # fmt: skip
+    """Whether several batches are under way at once, with copies of every graph input on every device.
+
+    Source: src/llama-context.cpp:430-462 (llama.cpp in llama-cpp-python 0.3.36).
+    """
+    return (
+        len(backends) > 1
+        and slots.fully_offloaded
+        and settings.kv_offload
+        and not settings.override_tensor
+        and not settings.n_cpu_moe
+        and rules.has("pipeline_parallel")
+        and all(buffer_rules(backend).pipelines for backend in backends)
+    )
