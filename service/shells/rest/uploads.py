@@ -1,5 +1,6 @@
 """Uploaded model files: headers read as they come, the rest passed over."""
 
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from service.shells.rest.body_limit import DRAINED_BYTES
 from service.shells.rest.multipart import MultipartBody, Part
 
 _SILENCE_S: Final = 30.0
+_LONGEST_S: Final = 900.0
 _LONGEST_ALIAS_BYTES: Final = 400
 
 
@@ -77,15 +79,16 @@ def _drain(chunks: Iterator[bytes]) -> None:
 
 
 def _chunks(request: Request) -> Iterator[bytes]:
-    """Chunks of a body, b"" at its end and after; each is waited for in the event loop."""
+    """Chunks of a body, b"" at its end and after, waited for in the event loop for a quarter of an hour in all."""
     stream = request.stream()
+    end_s = time.monotonic() + _LONGEST_S
 
     async def receive() -> bytes:
-        with anyio.fail_after(_SILENCE_S):
+        with anyio.fail_after(min(_SILENCE_S, max(0.0, end_s - time.monotonic()))):
             return await anext(stream, b"")
 
     while True:
         try:
             yield from_thread.run(receive)
         except (ClientDisconnect, TimeoutError):
-            raise InvalidRequest("The upload ended before its end.") from None
+            raise InvalidRequest("The upload stopped before its end.") from None

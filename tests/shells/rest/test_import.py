@@ -149,7 +149,7 @@ def test_requests_that_mean_nothing(
     assert host.requests == []
 
 
-def remote_problem(answer: Any, slug: str, status: int) -> Problem:
+def expect_remote_problem(answer: Any, slug: str, status: int) -> Problem:
     """A problem with the status that it has for other hosts."""
     problem = Problem.model_validate(answer.json())
     assert (problem.type, problem.status, answer.status_code) == (f"/problems/{slug}", status, status)
@@ -169,9 +169,9 @@ def test_problems_of_other_hosts(client: TestClient, host: ModelHost) -> None:
         ("/page.gguf", "unreadable-model", 502),
         ("/plain.gguf", "unreadable-model", 502),
     ):
-        remote_problem(post(client, url=host.url + path), slug, status)
+        expect_remote_problem(post(client, url=host.url + path), slug, status)
     for url in ("https://evil.example/x.gguf", "http://127.0.0.1:1/x.gguf", "https://localhost/x.gguf"):
-        remote_problem(post(client, url=url), "forbidden-host", 403)
+        expect_remote_problem(post(client, url=url), "forbidden-host", 403)
     assert post(client, url=f"{host.url}/gated.gguf").headers["www-authenticate"] == "Bearer"
 
 
@@ -179,7 +179,7 @@ def test_a_host_that_does_not_answer(sqlite: Databases, host: ModelHost) -> None
     """The deadline of the settings ends it."""
     host.answers["/slow.gguf"] = lambda _: time.sleep(1)
     with importing_client(sqlite.copy_of("seeded", migrate_and_seed), host, model_fetch_s=0.3) as client:
-        remote_problem(post(client, url=f"{host.url}/slow.gguf"), "model-host-timeout", 504)
+        expect_remote_problem(post(client, url=f"{host.url}/slow.gguf"), "model-host-timeout", 504)
 
 
 def test_an_unknown_architecture_is_not_kept(client: TestClient, host: ModelHost) -> None:
@@ -202,7 +202,7 @@ def test_a_credential_reaches_the_host_and_nothing_else(
         exchange.answer(403)
 
     host.answers["/gated.gguf"] = gated
-    remote_problem(post(client, url=f"{host.url}/gated.gguf"), "unauthorized", 401)
+    expect_remote_problem(post(client, url=f"{host.url}/gated.gguf"), "unauthorized", 401)
     url = f"{host.url}/gated.gguf?token=hf_alsosecret"
     answer = client.post("/models", json={"url": url}, headers={"authorization": secret})
     assert answer.status_code == 201, answer.text
