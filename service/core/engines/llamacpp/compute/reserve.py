@@ -81,9 +81,9 @@ def _graphs(inputs: GraphInputs) -> tuple[tuple[Footprint, ...], ...]:
 def _generation_counts(inputs: GraphInputs) -> bool:
     """Whether the graph of single tokens may need more memory than the prompt's.
 
-    It has the same nodes, each no larger, unless recurrent layers take other ways for single tokens or operations with
+    It has the same nodes, each no larger, unless few tokens gather the cells that an indexer picks, or operations with
     host weights stay on the host for few rows.
     """
     ctx = inputs.ctx
     same_places = inputs.fully_offloaded and (not inputs.op_offload or not inputs.moved)
-    return not same_places or any(inputs.hp.is_recr) or ctx.n_tokens < OFFLOAD_MIN_BATCH * ctx.n_seq_max
+    return not same_places or inputs.hp.indexer_kpool > 0 or ctx.n_tokens < OFFLOAD_MIN_BATCH * ctx.n_seq_max
