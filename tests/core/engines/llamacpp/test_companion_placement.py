@@ -10,7 +10,7 @@ from service.core.engines.llamacpp.companions import Companions, Draft, Projecto
 from service.core.engines.llamacpp.devices import engine_devices
 from service.core.engines.llamacpp.kv_cache import kv_index
 from service.core.engines.llamacpp.placement import place
-from service.core.engines.llamacpp.placement_inputs import ModelUse, placement_inputs
+from service.core.engines.llamacpp.placement_inputs import ModelUse
 from service.core.engines.llamacpp.settings import LlamaCppSettings
 from service.core.problems import InvalidRequest, Unsupported
 from service.core.types import Workload
@@ -120,12 +120,11 @@ def test_own_draft_layers_are_loaded_and_cached() -> None:
 
 def test_the_target_keeps_snapshots_only_for_drafts_that_read_its_states() -> None:
     """Recurrent state is kept 1 + n times for MTP, once for an ordinary draft model."""
-    cards = rig(gpu("rpc", 96))
+    cards, hp = rig(gpu("rpc", 96)), read_hparams(HYBRID)
 
     def state_bytes(use: ModelUse) -> int:
-        inputs = placement_inputs(HYBRID, cards, LAYERS, WORKLOAD, use)
-        groups = kv_index(inputs.hp, inputs.ctx).groups
-        return sum(g.bytes_between(0, inputs.layer_end, "rpc") for g in groups if g.layout.kind == "recurrent")
+        groups = kv_index(hp, place(HYBRID, cards, LAYERS, WORKLOAD, use=use).ctx).groups
+        return sum(g.bytes_between(0, hp.n_layer_all, "rpc") for g in groups if g.layout.kind == "recurrent")
 
     once = state_bytes(ModelUse())
     assert state_bytes(ModelUse(n_draft=3)) == once
