@@ -37,6 +37,26 @@ def test_what_does_not_fit_is_an_answer(client: TestClient) -> None:
     assert answer.json()["fits"] is False
 
 
+def test_a_draft_is_part_of_the_answer(client: TestClient) -> None:
+    """A draft by name in JSON and in a query is the same question, and its bytes are in the answer."""
+    engine = {"draft": "llama-3.2-1b:Q8_0"}
+    posted = client.post("/plan", json=QUESTION | {"engine": engine}).json()
+    got = client.get(
+        "/plan",
+        params={"model": QUESTION["model"], "gpus": "2x rtx-3090", "context_tokens": 16384, **engine},
+    ).json()
+    assert posted == got
+    assert posted["companions"][0]["devices"][0]["total_bytes"] == posted["devices"][0]["companion_bytes"] > 0
+
+
+def test_a_draft_file_is_for_the_command_line(client: TestClient) -> None:
+    """A path in a draft reads no file of the server either, and the problem names that field."""
+    engine = {"draft": {"model": {"path": "/etc/passwd"}}}
+    answer = client.post("/plan", json=QUESTION | {"engine": engine})
+    assert answer.status_code == 422
+    assert [error["pointer"] for error in answer.json()["errors"]] == ["/engine/draft/model"]
+
+
 def test_whole_numbers_may_be_written_with_a_point(client: TestClient) -> None:
     """4096.0 is 4096 in JSON."""
     whole, point = (
