@@ -26,7 +26,12 @@ class Need:
 
 def shortfall_bytes(needs: Sequence[Need]) -> int:
     """Bytes missing over all devices: each one's own lack, never offset by another's headroom."""
-    return sum(max(0, -(need.headroom_bytes or 0)) for need in needs)
+    lacks = [
+        need.total_bytes - need.usable_bytes
+        for need in needs
+        if need.usable_bytes is not None and need.total_bytes > need.usable_bytes
+    ]
+    return sum(lacks)
 
 
 def verdict(needs: Sequence[Need], *, offloaded: bool) -> Verdict:

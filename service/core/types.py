@@ -19,6 +19,9 @@ class TensorType:
     block_elements: int
     block_bytes: int
 
+    def __hash__(self) -> int:
+        return self.id
+
     def row_bytes(self, elements: int) -> int:
         """Bytes of one row of `elements` values (ggml_row_size)."""
         return elements // self.block_elements * self.block_bytes
@@ -110,10 +113,20 @@ class Host:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rig:
-    """Cards in the order the engine will see them, and their host."""
+    """Cards in the order the engine will see them, and their host.
+
+    Hashed once: rules are memoised per rig, and a card has many fields.
+    """
 
     gpus: tuple[Gpu, ...]
     host: Host = Host()
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.gpus, self.host)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,10 +21,6 @@ class WidthClass:
     row_elements: int
     before: tuple[int, ...]
 
-    def layers_between(self, first: int, end: int) -> int:
-        """Layers of this class in first..end-1."""
-        return self.before[end] - self.before[first]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheLayout:

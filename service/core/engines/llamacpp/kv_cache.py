@@ -1,13 +1,14 @@
 """The caches of a context: which there are, how many cells each has, and the bytes of any range of layers."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 from service.core.architectures.hparams import Hparams
 from service.core.engines.llamacpp.buffer_types import buffer_rules
 from service.core.engines.llamacpp.cache_layout import (
     CacheLayout,
-    WidthClass,
     attention_rows,
     indexer_rows,
     select,
@@ -30,6 +31,9 @@ from service.core.units import pad
 
 F32 = TENSOR_TYPE_BY_NAME["f32"]
 
+LayerSizes: TypeAlias = tuple[Sequence[int], int]
+"""How many layers of a width lie before each layer, and the bytes of one of them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheGroup:
@@ -51,21 +55,22 @@ class CacheGroup:
         """Rows of each tensor."""
         return self.cells * self.n_stream
 
+    def layer_sizes(self, backend: Backend) -> list[LayerSizes]:
+        """Bytes of a layer of each width in memory of `backend`, padding included."""
+        rules, rows, layout = buffer_rules(backend), self.cells * self.n_stream, self.layout
+        sizes: list[LayerSizes] = []
+        for classes, tensor_type in (
+            (layout.first_classes, self.type_first),
+            (layout.second_classes, self.type_second),
+        ):
+            for width in classes:
+                size_bytes = tensor_type.row_bytes(width.row_elements) * rows
+                sizes.append((width.before, rules.allocated_bytes(tensor_type, width.row_elements, size_bytes)))
+        return sizes
+
     def bytes_between(self, first_layer: int, end_layer: int, backend: Backend) -> int:
         """Bytes of layers first_layer..end_layer-1 in memory of `backend`, padding included."""
-        first = self._class_bytes(self.layout.first_classes, self.type_first, first_layer, end_layer, backend)
-        return first + self._class_bytes(self.layout.second_classes, self.type_second, first_layer, end_layer, backend)
-
-    def _class_bytes(
-        self, classes: tuple[WidthClass, ...], tensor_type: TensorType, first: int, end: int, backend: Backend
-    ) -> int:
-        rules, total = buffer_rules(backend), 0
-        for width in classes:
-            size_bytes = tensor_type.row_bytes(width.row_elements) * self.rows
-            total += width.layers_between(first, end) * rules.allocated_bytes(
-                tensor_type, width.row_elements, size_bytes
-            )
-        return total
+        return bytes_of_layers(self.layer_sizes(backend), first_layer, end_layer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +86,16 @@ class KvIndex:
 
         Source: llama_kv_cache, src/llama-kv-cache.cpp:136-300 (llama.cpp in llama-cpp-python 0.3.36).
         """
-        return sum(group.bytes_between(first_layer, end_layer, backend) for group in self.groups)
+        return bytes_of_layers(self.layer_sizes(backend), first_layer, end_layer)
+
+    def layer_sizes(self, backend: Backend) -> list[LayerSizes]:
+        """Bytes of a layer of each width of each cache in memory of `backend`, for `bytes_of_layers`."""
+        return [sizes for group in self.groups for sizes in group.layer_sizes(backend)]
+
+
+def bytes_of_layers(sizes: Iterable[LayerSizes], first_layer: int, end_layer: int) -> int:
+    """Bytes of layers first_layer..end_layer-1."""
+    return sum([(before[end_layer] - before[first_layer]) * size_bytes for before, size_bytes in sizes])
 
 
 @lru_cache(maxsize=1024)

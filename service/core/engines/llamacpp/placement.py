@@ -1,7 +1,7 @@
 """Where llama.cpp puts every byte of a model: `place` puts slots, weights, caches and compute buffers together."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from service.core.engines.llamacpp.compute import ComputeBuffers, ComputeQuestion, compute_buffers
@@ -11,16 +11,14 @@ from service.core.engines.llamacpp.placed import DevicePlacement, HostPlacement,
 from service.core.engines.llamacpp.placement_inputs import MAIN_MODEL, ModelUse, PlacementInputs, placement_inputs
 from service.core.engines.llamacpp.settings import LlamaCppSettings
 from service.core.engines.llamacpp.slots import CPU, SlotMap
-from service.core.engines.llamacpp.tensor_split import reduction_bytes, split_caches
+from service.core.engines.llamacpp.tensor_split import reduction_bytes
 from service.core.engines.llamacpp.weights import NO_WEIGHTS
-from service.core.types import Backend, Model, Rig, Workload
+from service.core.types import Model, Rig, Workload
 
 __all__ = ["DevicePlacement", "HostPlacement", "Placement", "place"]
 
 SCHED_COPIES: Final = 4
 """Copies of every graph input under pipeline parallelism (GGML_SCHED_MAX_COPIES, ggml/CMakeLists.txt)."""
-
-HOST_BACKEND: Final[Backend] = "cpu"
 
 
 def place(
@@ -46,15 +44,14 @@ def place(
     plan = placement_inputs(model, rig, settings, workload, use)
     loaded = plan.loaded
     pipelined = may_pipeline and loaded.pipelines
-    caches = cache_bytes(plan)
     compute = _compute(plan, pipelined=pipelined, fit_view=fit_view) if with_compute else _no_compute(loaded)
     order = tuple([card.position for card in loaded.used])
     devices = {card.position: _unused(card) for card in loaded.cards if card.position not in order}
     for index, card in enumerate(loaded.used):
-        devices[card.position] = _device(plan, index, caches.devices[index], compute.device_bytes[index])
+        devices[card.position] = _device(plan, index, plan.caches.devices[index], compute.device_bytes[index])
     return Placement(
         devices=tuple([devices[position] for position in range(len(devices))]),
-        host=HostPlacement(weights=loaded.weights.host, kv_bytes=caches.host, compute_bytes=compute.host_bytes),
+        host=HostPlacement(weights=loaded.weights.host, kv_bytes=plan.caches.host, compute_bytes=compute.host_bytes),
         ctx=plan.ctx,
         caches=plan.index,
         slots=_by_position(loaded.slots, order),
@@ -63,32 +60,6 @@ def place(
         pipeline_parallel=pipelined,
         sched_copies=SCHED_COPIES if pipelined else 1,
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CacheBytes:
-    """Cache bytes of every used card and of the host."""
-
-    devices: tuple[int, ...]
-    host: int
-
-
-def cache_bytes(plan: PlacementInputs) -> CacheBytes:
-    """Caches beside the layers they belong to, or all on the host (-nkvo)."""
-    loaded, index = plan.loaded, plan.index
-    end = loaded.layer_end
-    if not plan.ctx.offload_kqv:
-        return CacheBytes(devices=(0,) * len(loaded.used), host=index.bytes_between(0, end, HOST_BACKEND))
-    host_end = min(loaded.slots.range_of(CPU)[1], end)
-    on_host = index.bytes_between(0, host_end, HOST_BACKEND) if host_end else 0
-    if loaded.joint:
-        return CacheBytes(devices=split_caches(loaded.tensor_split, index, host_end, end), host=on_host)
-    devices = [0] * len(loaded.used)
-    for run in loaded.slots.runs:
-        if run.device != CPU and run.first < end:
-            backend = loaded.backends[run.device]
-            devices[run.device] = index.bytes_between(run.first, min(run.end, end), backend)
-    return CacheBytes(devices=tuple(devices), host=on_host)
 
 
 def _compute(plan: PlacementInputs, *, pipelined: bool, fit_view: bool) -> ComputeBuffers:

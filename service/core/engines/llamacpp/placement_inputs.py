@@ -1,13 +1,18 @@
 """What a placement is made from: a model on its devices, a context, and the context's caches."""
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 from service.core.engines.llamacpp.context import ContextNumbers, ContextRole, resolve_context
-from service.core.engines.llamacpp.kv_cache import KvIndex, kv_index
+from service.core.engines.llamacpp.kv_cache import KvIndex, bytes_of_layers, kv_index
 from service.core.engines.llamacpp.loaded import LoadedModel, load_model
 from service.core.engines.llamacpp.settings import LlamaCppSettings
-from service.core.types import Model, Rig, Workload
+from service.core.engines.llamacpp.slots import CPU
+from service.core.engines.llamacpp.tensor_split import split_caches
+from service.core.types import Backend, Model, Rig, Workload
+
+HOST_BACKEND: Final[Backend] = "cpu"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +35,21 @@ MAIN_MODEL: Final = ModelUse()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CacheBytes:
+    """Cache bytes of every used card and of the host."""
+
+    devices: tuple[int, ...]
+    host: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlacementInputs:
-    """What the parts of a placement share."""
+    """What the parts of a placement share; index: of the context's caches."""
 
     loaded: LoadedModel
     ctx: ContextNumbers
     index: KvIndex
+    caches: CacheBytes
 
 
 def placement_inputs(
@@ -46,11 +60,17 @@ def placement_inputs(
     Source: src/llama.cpp:158-301, src/llama-context.cpp:91-322 (llama.cpp in llama-cpp-python 0.3.36).
     """
     loaded = load_model(model, rig, settings, load_mtp=use.load_mtp)
+    return _with_context(loaded, workload.context_tokens, workload.parallel, use)
+
+
+@lru_cache(maxsize=4096)
+def _with_context(loaded: LoadedModel, context_tokens: int | None, parallel: int, use: ModelUse) -> PlacementInputs:
+    """A loaded model with a context; memoised, since a candidate is first held and then computed."""
     ctx = resolve_context(
         loaded.hp,
-        settings,
-        loaded.hp.n_ctx_train if workload.context_tokens is None else workload.context_tokens,
-        workload.parallel,
+        loaded.settings,
+        loaded.hp.n_ctx_train if context_tokens is None else context_tokens,
+        parallel,
         loaded.rules,
         backends=loaded.holding,
         n_draft=use.n_draft,
@@ -58,4 +78,23 @@ def placement_inputs(
     )
     if ctx.n_rs_seq and not use.keeps_snapshots:
         ctx = replace(ctx, n_rs_seq=0)
-    return PlacementInputs(loaded=loaded, ctx=ctx, index=kv_index(loaded.hp, ctx))
+    index = kv_index(loaded.hp, ctx)
+    return PlacementInputs(loaded=loaded, ctx=ctx, index=index, caches=_caches(loaded, index))
+
+
+def _caches(loaded: LoadedModel, index: KvIndex) -> CacheBytes:
+    """Caches beside the layers they belong to, or all on the host (-nkvo)."""
+    end, devices = loaded.layer_end, (0,) * len(loaded.used)
+    if not loaded.settings.kv_offload:
+        return CacheBytes(devices=devices, host=index.bytes_between(0, end, HOST_BACKEND))
+    host_end = min(loaded.slots.range_of(CPU)[1], end)
+    on_host = index.bytes_between(0, host_end, HOST_BACKEND) if host_end else 0
+    if loaded.joint:
+        return CacheBytes(devices=split_caches(loaded.tensor_split, index, host_end, end), host=on_host)
+    sizes = {backend: index.layer_sizes(backend) for backend in loaded.holding}
+    held = {
+        run.device: bytes_of_layers(sizes[loaded.backends[run.device]], min(run.first, end), min(run.end, end))
+        for run in loaded.slots.runs
+        if run.device != CPU
+    }
+    return CacheBytes(devices=tuple([held.get(device, 0) for device in range(len(loaded.used))]), host=on_host)

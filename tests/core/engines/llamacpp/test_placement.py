@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.engines.llamacpp.placement import Placement, cache_bytes, place
+from service.core.engines.llamacpp.placement import Placement, place
 from service.core.engines.llamacpp.placement_inputs import placement_inputs
 from service.core.engines.llamacpp.settings import LlamaCppSettings, OverrideTensor
 from service.core.engines.llamacpp.slots import CPU
@@ -30,7 +30,7 @@ def figures(row: GoldenRow) -> tuple[object, ...]:
     """Weights, caches and pipeline parallelism of a golden row, as planned."""
     workload = Workload(context_tokens=row.config["ctx"], parallel=row.config.get("n_parallel", 1))
     plan = placement_inputs(row.model, rpc_rig(row.n_devices), row.settings(), workload)
-    weights, caches = plan.loaded.weights, cache_bytes(plan)
+    weights, caches = plan.loaded.weights, plan.caches
     return (
         [device.weights_bytes for device in weights.devices],
         list(caches.devices),

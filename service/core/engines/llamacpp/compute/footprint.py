@@ -52,52 +52,60 @@ def split_size(size: int) -> tuple[int, Terms]:
 class Footprint:
     """Memory events of one backend; `bytes_for` walks through them for given cell counts.
 
-    constant: bytes of each piece, those that depend on cells left out; symbolic: these, as (piece, constant, terms).
-    lasting: pieces taken before all others and never given back, whose sizes simply add up; rest: the other events.
-    remains: pieces that are what is kept of another.
+    constant: bytes of each piece whose size does not depend on cells. lasting: pieces taken before all others and never
+    given back, whose sizes simply add up, and lasting_bytes of those that do not depend on cells; varying: other pieces
+    that do; both by number with constant part and terms. rest: the other events. remains: pieces that are what is kept
+    of another.
     """
 
-    __slots__ = ("constant", "lasting", "peaks", "remains", "rest", "rules", "symbolic")
+    __slots__ = ("constant", "lasting", "lasting_bytes", "peaks", "remains", "rest", "rules", "varying")
 
     def __init__(
         self, rules: BufferRules, events: Sequence[int], sizes: Sequence[int], remains: Mapping[int, int]
     ) -> None:
         self.rules = rules
         self.remains = remains
-        mask = rules.alignment_bytes - 1
-        used = {event for event in events if event >= 0}
-        self.symbolic: dict[int, tuple[int, Terms]] = {}
-        self.constant: dict[int, int] = {}
-        for piece in used:
-            constant, terms = split_size(sizes[piece]) if sizes[piece] >= _LIMIT else (sizes[piece], ())
-            if terms:
-                self.symbolic[piece] = constant, terms
-            else:
-                self.constant[piece] = (constant + mask) & ~mask
         given_back = {~event for event in events if event < 0}.union(remains.values())
         start = 0
         if rules.max_buffer_bytes is None:
             while start < len(events) and events[start] >= 0 and events[start] not in given_back:
                 start += 1
-        self.lasting = tuple(events[:start])
+        lasting = set(events[:start])
         self.rest = tuple(events[start:])
+        self.constant: dict[int, int] = {}
+        self.lasting: dict[int, tuple[int, Terms]] = {}
+        self.varying: dict[int, tuple[int, Terms]] = {}
+        mask = rules.alignment_bytes - 1
+        for piece in {event for event in events if event >= 0}:
+            constant, terms = split_size(sizes[piece]) if sizes[piece] >= _LIMIT else (sizes[piece], ())
+            if terms:
+                (self.lasting if piece in lasting else self.varying)[piece] = constant, terms
+            else:
+                self.constant[piece] = (constant + mask) & ~mask
+        self.lasting_bytes = sum(self.constant[piece] for piece in lasting if piece in self.constant)
         self.peaks: dict[tuple[int, ...], int] = {}
 
     def bytes_for(self, cells: Mapping[str, int]) -> int:
         """Bytes of the buffer where the caches have `cells` per stream."""
-        mask = self.rules.alignment_bytes - 1
-        sizes = {}
-        for piece, (size, terms) in self.symbolic.items():
-            for kind, factor in terms:
-                size += factor * (cells[kind] // CELLS_PER_UNIT)  # noqa: PLW2901
-            sizes[piece] = (size + mask) & ~mask
-        constant = self.constant
-        lasting = sum([sizes[piece] if piece in sizes else constant[piece] for piece in self.lasting])
-        varying = tuple([size for piece, size in sizes.items() if piece not in self.lasting])
+        lasting = self.lasting_bytes
+        if self.lasting:
+            lasting += sum(self._sizes(self.lasting, cells))
+        varying = self._sizes(self.varying, cells) if self.varying else ()
         peak = self.peaks.get(varying)
         if peak is None:
-            peak = self.peaks[varying] = self._walk({**constant, **sizes})
+            sizes = {**self.constant, **dict(zip(self.varying, varying, strict=True))}
+            peak = self.peaks[varying] = self._walk(sizes)
         return lasting + peak
+
+    def _sizes(self, pieces: Mapping[int, tuple[int, Terms]], cells: Mapping[str, int]) -> tuple[int, ...]:
+        """Bytes of pieces that depend on cells."""
+        mask = self.rules.alignment_bytes - 1
+        sizes = []
+        for size, terms in pieces.values():
+            for kind, factor in terms:
+                size += factor * (cells[kind] // CELLS_PER_UNIT)  # noqa: PLW2901
+            sizes.append((size + mask) & ~mask)
+        return tuple(sizes)
 
     def _walk(self, sizes: Mapping[int, int]) -> int:
         """The furthest address of the events behind the lasting ones."""

@@ -1,10 +1,11 @@
 """Graphs of the largest prompt and generation batches, and the memory all of them need."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from service.core.engines.llamacpp.compute.footprint import CELLS_PER_UNIT, SYMBOLS, Footprint, NotAffineError
-from service.core.engines.llamacpp.compute.graph_inputs import GraphInputs, graph_inputs
+from service.core.engines.llamacpp.compute.graph_inputs import GraphInputs, graph_inputs, symbolic_context
 from service.core.engines.llamacpp.compute.graph_memory import Batch, fuses_post, graph_memory
 from service.core.engines.llamacpp.compute.question import ComputeBuffers, ComputeQuestion
 from service.core.engines.llamacpp.compute.schedule import OFFLOAD_MIN_BATCH
@@ -21,11 +22,42 @@ def compute_buffers(question: ComputeQuestion) -> ComputeBuffers:
     largest of the three.
     """
     cells = cells_by_kind(question)
-    inputs = graph_inputs(question, symbolic=_may_be_symbolic(question, cells))
+    if _may_be_symbolic(question, cells):
+        reserved = _for_all_lengths(replace(question, ctx=symbolic_context(question.ctx)))
+        if reserved is not None:
+            return reserved.buffers(cells)
+    return buffers_of(graph_inputs(question, symbolic=False), cells)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Reserved:
+    """All graphs that llama.cpp reserves, as footprints per backend; stands_for: the backend that is built for each."""
+
+    graphs: Sequence[Sequence[Footprint]]
+    stands_for: tuple[int, ...]
+
+    def buffers(self, cells: Mapping[str, int]) -> ComputeBuffers:
+        """The largest buffers of all graphs where the caches have `cells`."""
+        sizes = [footprint.bytes_for(cells) for footprint in self.graphs[0]]
+        for graph in self.graphs[1:]:
+            sizes = [max(size, footprint.bytes_for(cells)) for size, footprint in zip(sizes, graph, strict=True)]
+        return ComputeBuffers(
+            device_bytes=tuple([sizes[device] for device in self.stands_for]),
+            host_bytes=sizes[-1],
+        )
+
+
+@lru_cache(maxsize=4096)
+def _for_all_lengths(question: ComputeQuestion) -> Reserved | None:
+    """Graphs of symbolic counts of cells; None where these do not stand for all counts."""
     try:
-        return buffers_of(inputs, cells)
+        return _reserved(graph_inputs(question, symbolic=True))
     except NotAffineError:
-        return buffers_of(graph_inputs(question, symbolic=False), cells)
+        return None
+
+
+def _reserved(inputs: GraphInputs) -> Reserved:
+    return Reserved(graphs=_graphs(inputs), stands_for=inputs.built.stands_for)
 
 
 def cells_by_kind(question: ComputeQuestion) -> Mapping[str, int]:
@@ -39,13 +71,7 @@ def buffers_of(inputs: GraphInputs, cells: Mapping[str, int]) -> ComputeBuffers:
 
     Raises NotAffineError where the graphs of symbolic counts of cells do not stand for all counts.
     """
-    sizes = [0] * (len(inputs.backends) + 1)
-    for graph in _graphs(inputs):
-        sizes = [max(size, footprint.bytes_for(cells)) for size, footprint in zip(sizes, graph, strict=True)]
-    return ComputeBuffers(
-        device_bytes=tuple([sizes[device] for device in inputs.built.stands_for]),
-        host_bytes=sizes[-1],
-    )
+    return _reserved(inputs).buffers(cells)
 
 
 def _may_be_symbolic(question: ComputeQuestion, cells: Mapping[str, int]) -> bool:
