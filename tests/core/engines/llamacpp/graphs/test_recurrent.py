@@ -89,10 +89,7 @@ def test_large_models_need_what_llamacpp_allocates(architecture: str) -> None:
 
 @pytest.mark.parametrize("architecture", ESTIMATED)
 def test_large_models_need_what_was_estimated(architecture: str) -> None:
-    """LFM2 and Kimi K3, whose golden figures are the fit's estimate less what it usually is too high by.
-
-    For these two the estimate of devices behind the first is right as it is, so their figures there are too low.
-    """
+    """LFM2 and Kimi K3, whose golden figures are corrected estimates that are too low behind the first device."""
     rows = large_rows(architecture)
     wrong = [
         (str(row), tool)
