@@ -1,7 +1,7 @@
 """The output layer of models whose draft (MTP) layers start from the trunk's last hidden state."""
 
-from service.core.engines.llamacpp.compute.node import I32, OUTPUT, Node
-from service.core.engines.llamacpp.compute.ops import get_rows
+from service.core.engines.llamacpp.compute.node import Node
+from service.core.engines.llamacpp.graphs.blocks.decoder import seed_drafts
 from service.core.engines.llamacpp.graphs.blocks.norms import build_rms_norm
 from service.core.engines.llamacpp.graphs.blocks.output import logits_of
 from service.core.engines.llamacpp.graphs.context import GraphContext
@@ -14,6 +14,5 @@ def output_with_draft_seed(g: GraphContext, cur: Node) -> None:
     drafts (llama.cpp in llama-cpp-python 0.3.36).
     """
     cur = build_rms_norm(g, cur, g.output_weight("output_norm.weight"), -1)
-    cur.flags |= OUTPUT
-    cur = get_rows(cur, g.input("out_ids", I32, g.n_outputs))
+    cur = seed_drafts(g, cur)
     g.finish(cur, logits_of(g, cur))
