@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from service.core.engines.llamacpp.compute.graph import Graph
 from service.core.engines.llamacpp.compute.liveness import Lives, trace
 from service.core.engines.llamacpp.compute.node import F32, INPUT, OUTPUT, Node, leaf
-from service.core.engines.llamacpp.compute.ops import add, cont, mul_mat, norm, reshape, rms_norm, set_inplace, silu
+from service.core.engines.llamacpp.compute.ops import add, add_inplace, cont, mul_mat, norm, reshape, rms_norm, silu
 
 ROW = 1024
 """Bytes of the tensors here."""
@@ -84,7 +84,7 @@ def test_a_view_keeps_what_it_looks_at_alive() -> None:
 def test_writing_into_a_tensor_takes_no_memory() -> None:
     """An operation on a view of its destination has its memory already."""
     target, part = norm(tensor()), norm(tensor())
-    lives = lives_of(cont(set_inplace(target, part)))
+    lives = lives_of(cont(add_inplace(target, part)))
     assert taken(lives) == [ROW] * 5
 
 
