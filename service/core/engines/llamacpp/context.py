@@ -74,9 +74,7 @@ def resolve_context(
     Source: llama_context, src/llama-context.cpp:91-322; llama_init_from_model, 3795-3880
     (llama.cpp in llama-cpp-python 0.3.36).
     """
-    _check_counts(settings, context_tokens, parallel)
-    _check_version(hp, rules)
-    _check_role(hp, role)
+    _check(hp, settings, context_tokens, parallel, rules, role)
     types = resolve_cache_types(settings)
     attention = resolve_flash_attention(hp, settings, types, rules, backends)
     check_cache_types(hp, types, flash_attn=not attention.v_padded)
@@ -85,7 +83,8 @@ def resolve_context(
     n_ctx, n_ctx_seq = context_cells(context_tokens, parallel, padding, unified=unified)
     n_batch = min(context_tokens, settings.n_batch) if hp.causal_attn else settings.n_batch
     n_ubatch = min(n_batch, settings.n_ubatch)
-    rows = parallel * (1 + n_draft) if role == "target" else parallel
+    drafted = n_draft if role == "target" else 0
+    rows = logits_rows(hp, settings, n_batch, parallel * (1 + drafted), rules)
     return ContextNumbers(
         n_ctx=n_ctx,
         n_ctx_seq=n_ctx_seq,
@@ -94,7 +93,7 @@ def resolve_context(
         kv_unified=unified,
         n_batch=n_batch,
         n_ubatch=n_ubatch,
-        n_outputs=min(n_ctx, n_ubatch, logits_rows(hp, settings, n_batch, rows, rules)),
+        n_outputs=min(n_ctx, n_ubatch, rows),
         flash_attn=attention.enabled,
         v_padded=attention.v_padded,
         type_k=types.k,
@@ -102,7 +101,7 @@ def resolve_context(
         offload_kqv=settings.kv_offload,
         swa_full=settings.swa_full or not rules.has("windowed_cache"),
         cache_padding_tokens=padding,
-        n_rs_seq=n_draft if hp.arch.state_rollback and role == "target" else 0,
+        n_rs_seq=drafted if hp.arch.state_rollback else 0,
         mtp=role == "mtp",
     )
 
@@ -148,6 +147,19 @@ def logits_rows(hp: Hparams, settings: LlamaCppSettings, n_batch: int, server_ro
     if hp.arch.encoder or settings.tool != "llama-server" or not rules.has("logits_rows_of_streams"):
         return n_batch
     return min(settings.n_batch, server_rows)
+
+
+def _check(
+    hp: Hparams,
+    settings: LlamaCppSettings,
+    context_tokens: int,
+    parallel: int,
+    rules: VersionRules,
+    role: ContextRole,
+) -> None:
+    _check_counts(settings, context_tokens, parallel)
+    _check_version(hp, rules)
+    _check_role(hp, role)
 
 
 def _check_counts(settings: LlamaCppSettings, context_tokens: int, parallel: int) -> None:
