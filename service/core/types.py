@@ -81,6 +81,7 @@ class Gpu:
     after driver and context; free_bytes: as stated by the user, None where idle.
     `generation` is the marketing architecture ("Ampere"); compute_capability only for NVIDIA.
     bandwidth_bytes_per_s: None where nobody stated it; a plan then has no speed.
+    Hashed once: rules are memoised per card and rig.
     """
 
     slug: str
@@ -100,6 +101,14 @@ class Gpu:
     pcie_lanes: int | None = None
     unified_memory: bool = False
     integrated: bool = False
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # what tells most cards apart; equal cards have equal hashes
+        object.__setattr__(self, "_hash", hash((self.slug, self.backend, self.usable_bytes, self.pcie_lanes)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +124,7 @@ class Host:
 class Rig:
     """Cards in the order the engine will see them, and their host.
 
-    Hashed once: rules are memoised per rig, and a card has many fields.
+    Hashed once, as its cards are.
     """
 
     gpus: tuple[Gpu, ...]

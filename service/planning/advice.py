@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from service.contract.plan import Advice
+from service.core.engines.llamacpp.choices import largest_context
 from service.core.engines.llamacpp.question import Choice
 from service.core.engines.llamacpp.speed import decode_of
 from service.planning.findings import Findings
@@ -44,13 +45,12 @@ def _single_fast_gpu(findings: Findings) -> Iterator[Advice]:
 
 
 def _alone(findings: Findings) -> Iterator[Choice]:
-    """Placements on one card alone that fit, fastest memory first; cards smaller than the weights are not tried."""
-    weights_bytes = sum(device.weights_bytes + device.kv_bytes for device in findings.placement.devices)
-    settings = findings.choice.settings
+    """Weights and caches on one card alone, on each kind of card that has room for all of it at this context."""
+    held_bytes = sum([device.weights_bytes + device.kv_bytes for device in findings.placement.devices])
+    question, context_tokens = findings.choice.question, findings.choice.context_tokens
     for index, gpu in enumerate(findings.rig.gpus):
-        if gpu.usable_bytes < weights_bytes or findings.rig.gpus.index(gpu) != index:
+        if gpu.usable_bytes < held_bytes or findings.rig.gpus.index(gpu) != index:
             continue
-        alone = replace(settings, split_mode="none", main_gpu=index, tensor_split=None)
-        choice = findings.choice.question.place(alone, findings.choice.context_tokens)
-        if choice.fits:
-            yield choice
+        alone = replace(findings.choice.settings, split_mode="none", main_gpu=index, tensor_split=None)
+        if largest_context(question, alone) >= context_tokens:
+            yield question.hold(alone, context_tokens)

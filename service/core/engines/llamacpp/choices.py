@@ -34,7 +34,7 @@ def choose(
     return replace(choice, question=replace(choice.question, workload=workload))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def _chosen(
     model: Model,
     rig: Rig,
@@ -53,7 +53,7 @@ def _chosen(
         may_balance=settings.n_gpu_layers is None,
         may_use_one_card=settings.n_gpu_layers is None and settings.split_mode is None,
     )
-    settings = replace(settings, split_mode=settings.split_mode or "layer")
+    settings = settings if settings.split_mode else replace(settings, split_mode="layer")
     full = settings if settings.n_gpu_layers is not None else replace(settings, n_gpu_layers="all")
     found = (
         _largest_fitting(question, full) if context_tokens is None else first_fitting(question, full, context_tokens)
@@ -72,23 +72,24 @@ def _chosen(
 
 def max_context_tokens(choice: Choice) -> int:
     """Largest context that fits with the choices made, up to the ceiling; 0 where none does."""
-    question = choice.question
-    return _largest_context(
-        question.model,
-        question.rig,
-        choice.settings,
-        question.workload.parallel,
-        question.ceiling_tokens(choice.settings),
-        question.companions,
-    )
+    return largest_context(choice.question, choice.settings)
 
 
-@lru_cache(maxsize=1024)
+def largest_context(question: Question, settings: LlamaCppSettings) -> int:
+    """Largest context that fits with these settings, up to the ceiling; 0 where none does."""
+    ceiling_tokens = question.ceiling_tokens(settings)
+    parallel = question.workload.parallel
+    return _largest_context(question.model, question.rig, settings, parallel, ceiling_tokens, question.companions)
+
+
+@lru_cache(maxsize=4096)
 def _largest_context(
     model: Model, rig: Rig, settings: LlamaCppSettings, parallel: int, ceiling_tokens: int, companions: Companions
 ) -> int:
     """Largest context that fits, whatever context was asked for: it is the same for all of them."""
     question = Question.of(model, rig, Workload(parallel=parallel), companions)
+    if question.place(settings, ceiling_tokens).fits:
+        return ceiling_tokens
     bound = largest_context_tokens(
         lambda tokens: question.hold(settings, tokens).needs, ceiling_tokens=ceiling_tokens
     )  # fmt: skip
@@ -98,14 +99,7 @@ def _largest_context(
 def _largest_fitting(question: Question, settings: LlamaCppSettings) -> Choice | None:
     """The split and context with the most tokens, everything else as given."""
     top = question.ceiling_tokens(settings) // CONTEXT_STEP_TOKENS
-    default = _largest_context(
-        question.model,
-        question.rig,
-        settings,
-        question.workload.parallel,
-        CONTEXT_STEP_TOKENS * top,
-        question.companions,
-    )
+    default = largest_context(question, settings)
     candidates = Candidates(
         question=question,
         settings_of=lambda _: settings,

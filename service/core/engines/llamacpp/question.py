@@ -73,7 +73,7 @@ class Question:
         self, settings: LlamaCppSettings, context_tokens: int, *, may_pipeline: bool = True, with_compute: bool = True
     ) -> "Choice":
         """Place one candidate, with a pipeline or without, with compute buffers or without."""
-        workload = replace(self.workload, context_tokens=context_tokens)
+        workload = Workload(context_tokens=context_tokens, parallel=self.workload.parallel)
         placement = place_with(
             self.model,
             self.rig,

@@ -33,6 +33,9 @@ def may_fit(question: Question, settings: LlamaCppSettings, context_tokens: int)
 
 def _splits(question: Question, settings: LlamaCppSettings, context_tokens: int) -> Iterator[Choice]:
     """Candidates, llama.cpp's own split first; those that overflow without compute buffers are not computed."""
+    if not question.may_balance and not question.may_use_one_card:
+        yield question.place(settings, context_tokens)
+        return
     default = question.hold(settings, context_tokens)
     if default.fits:
         default = question.place(settings, context_tokens)
