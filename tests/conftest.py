@@ -4,10 +4,15 @@ from collections.abc import Iterator
 from typing import cast
 
 import pytest
+from hypothesis import HealthCheck, settings
 from sqlalchemy import Engine
 
 from service.store.migrations import upgrade
 from tests.databases import Databases, SqliteDatabases, migrate_and_seed, opened, postgres_databases
+
+# how fast examples are made says how busy the machine is, not whether a rule holds
+settings.register_profile("rigfit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("rigfit")
 
 
 @pytest.fixture(scope="session")
