@@ -1,12 +1,13 @@
 """Numbers of a llama.cpp context: cells, streams, batches, logits rows, cache types, flash attention."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal
 
 from service.core.architectures.hparams import Hparams
-from service.core.engines.llamacpp.cache_types import check_cache_types, resolve_cache_types
-from service.core.engines.llamacpp.flash_attention import resolve_flash_attention
-from service.core.engines.llamacpp.settings import LlamaCppSettings
+from service.core.engines.llamacpp.cache_types import CacheTypes, check_cache_types, resolve_cache_types
+from service.core.engines.llamacpp.flash_attention import FlashAttention, resolve_flash_attention
+from service.core.engines.llamacpp.settings import LlamaCppSettings, SplitMode
 from service.core.engines.llamacpp.versions import VersionRules
 from service.core.problems import InvalidRequest, Unsupported
 from service.core.types import Backend, TensorType
@@ -75,14 +76,12 @@ def resolve_context(
     (llama.cpp in llama-cpp-python 0.3.36).
     """
     _check(hp, settings, context_tokens, parallel, rules, role)
-    types = resolve_cache_types(settings)
-    attention = resolve_flash_attention(hp, settings, types, rules, backends)
-    check_cache_types(hp, types, flash_attn=not attention.v_padded)
-    padding = context_padding_tokens(rules, flash_attn=not attention.v_padded)
+    types, attention, padding = _cache_rules(
+        hp, rules, backends, settings.cache_type_k, settings.cache_type_v, settings.flash_attn, settings.split_mode
+    )
     unified = settings.kv_unified is True or not rules.has("separate_streams")
     n_ctx, n_ctx_seq = context_cells(context_tokens, parallel, padding, unified=unified)
     n_batch = min(context_tokens, settings.n_batch) if hp.causal_attn else settings.n_batch
-    n_ubatch = min(n_batch, settings.n_ubatch)
     drafted = n_draft if role == "target" else 0
     rows = logits_rows(hp, settings, n_batch, parallel * (1 + drafted), rules)
     return ContextNumbers(
@@ -92,8 +91,8 @@ def resolve_context(
         n_seq_max=parallel,
         kv_unified=unified,
         n_batch=n_batch,
-        n_ubatch=n_ubatch,
-        n_outputs=min(n_ctx, n_ubatch, rows),
+        n_ubatch=min(n_batch, settings.n_ubatch),
+        n_outputs=min(n_ctx, n_batch, settings.n_ubatch, rows),
         flash_attn=attention.enabled,
         v_padded=attention.v_padded,
         type_k=types.k,
@@ -104,6 +103,26 @@ def resolve_context(
         n_rs_seq=drafted if hp.arch.state_rollback else 0,
         mtp=role == "mtp",
     )
+
+
+@lru_cache(maxsize=4096)
+def _cache_rules(
+    hp: Hparams,
+    rules: VersionRules,
+    backends: tuple[Backend, ...],
+    cache_type_k: str | None,
+    cache_type_v: str | None,
+    flash_attn: bool | None,
+    split_mode: SplitMode | None,
+) -> tuple[CacheTypes, FlashAttention, int]:
+    """Types of the cache, flash attention, and what cells are rounded up to; the same for all lengths, so memoised."""
+    settings = LlamaCppSettings(
+        cache_type_k=cache_type_k, cache_type_v=cache_type_v, flash_attn=flash_attn, split_mode=split_mode
+    )
+    types = resolve_cache_types(settings)
+    attention = resolve_flash_attention(hp, settings, types, rules, backends)
+    check_cache_types(hp, types, flash_attn=not attention.v_padded)
+    return types, attention, context_padding_tokens(rules, flash_attn=not attention.v_padded)
 
 
 def context_cells(context_tokens: int, n_seq_max: int, padding_tokens: int, *, unified: bool) -> tuple[int, int]:

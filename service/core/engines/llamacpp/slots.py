@@ -1,12 +1,10 @@
 """Which device each layer slot goes to: slots 0..La-1 are blocks, slot La is the output layer."""
 
-import math
 import struct
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import accumulate
 from typing import Final, Literal
 
 from service.core.problems import Contradiction, InvalidRequest
@@ -28,6 +26,12 @@ def float32(value: float) -> float:
     """
     rounded: float = _FLOAT32.unpack(_FLOAT32.pack(value))[0]
     return rounded
+
+
+def float32s(values: Sequence[float]) -> tuple[float, ...]:
+    """`float32` of each value."""
+    layout = f"<{len(values)}f"
+    return struct.unpack(layout, struct.pack(layout, *values))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,17 +111,27 @@ def cut_points(weights: Sequence[float]) -> tuple[float, ...]:
     Raises Contradiction where the shares add up to zero or beyond float32.
     Source: src/llama-model.cpp:1576-1587, llama.cpp in llama-cpp-python 0.3.36.
     """
+    sums = []
+    total = 0.0
     try:
-        sums = tuple(accumulate(map(float32, weights), lambda total, weight: float32(total + weight)))
+        for weight in float32s(weights):
+            total = float32(total + weight)
+            sums.append(total)
     except OverflowError:
-        sums = (0.0,)
+        sums = [0.0]
     if sums[-1] == 0:
         raise Contradiction(
             "the devices' shares add up to nothing that float32 can hold, so no layer can be placed: give at least "
             "one device a share above zero, or free memory to split by",
             fields=("engine.tensor_split",),
         )
-    return tuple(float32(partial / sums[-1]) for partial in sums)
+    return float32s([partial / total for partial in sums])
+
+
+@lru_cache(maxsize=1024)
+def _slot_positions(offloaded: int) -> tuple[float, ...]:
+    """f32(j) / f32(offloaded) for every j in 0..offloaded."""
+    return float32s([j / offloaded for j in range(offloaded + 1)])
 
 
 def first_slot_beyond(cut: float, offloaded: int) -> int:
@@ -125,16 +139,7 @@ def first_slot_beyond(cut: float, offloaded: int) -> int:
 
     Source: std::upper_bound in src/llama-model.cpp:1597, llama.cpp in llama-cpp-python 0.3.36.
     """
-
-    def beyond(j: int) -> bool:
-        return float32(j / offloaded) >= cut
-
-    guess = min(max(math.floor(cut * offloaded), 0), offloaded)
-    while guess > 0 and beyond(guess - 1):
-        guess -= 1
-    while guess < offloaded and not beyond(guess):
-        guess += 1
-    return guess
+    return min(bisect_left(_slot_positions(offloaded), cut), offloaded)
 
 
 @lru_cache(maxsize=4096)
