@@ -54,11 +54,7 @@ def test_large_models_need_what_llamacpp_allocates(architecture: str) -> None:
 
 @pytest.mark.parametrize("architecture", ESTIMATED)
 def test_large_models_need_what_was_estimated(architecture: str) -> None:
-    """DeepSeek 4 and Gemma 3n, whose golden figures are the fit's estimate less what it usually is too high by.
-
-    That is one hidden state per copy of the pipeline, on every device but the first; for these two architectures the
-    estimate is right as it is.
-    """
+    """DeepSeek 4 and Gemma 3n need the fit's estimate, of which their golden figures leave out one hidden state a copy."""
     rows = large_rows(architecture)
     wrong = []
     for row in rows:
