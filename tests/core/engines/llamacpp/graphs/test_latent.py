@@ -54,7 +54,7 @@ def test_large_models_need_what_llamacpp_allocates(architecture: str) -> None:
 
 @pytest.mark.parametrize("architecture", ESTIMATED)
 def test_large_models_need_what_was_estimated(architecture: str) -> None:
-    """DeepSeek 4 and Gemma 3n need the fit's estimate, of which their golden figures leave out one hidden state a copy."""
+    """DeepSeek 4 and Gemma 3n need the fit's estimate, from which their golden figures leave out hidden states."""
     rows = large_rows(architecture)
     wrong = []
     for row in rows:
