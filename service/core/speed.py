@@ -1,7 +1,7 @@
 """How fast tokens come: a roofline of memory reads and fixed times per device, in the order the engine works."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from service.core.links import pcie_bytes_per_s
@@ -82,17 +82,44 @@ class Step:
     s: float
 
 
+@dataclass(frozen=True, slots=True)
+class CardTime:
+    """Time of one card in a decode step, and how much of it does not depend on bytes."""
+
+    name: str
+    read_bytes: int
+    s: float
+    fixed_s: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decode:
-    """One decode step: its time per device and for the host, its parts and what limits it."""
+    """One decode step: its time per device, for the host and for the cards' meetings, and what limits it.
+
+    counted: the devices whose times add up. host_read_bytes, meetings: what the host's and the meetings' times are for.
+    """
 
     step_s: float
     device_s: tuple[float, ...]
     host_s: float
+    meetings_s: float
     limited_by: Limit
     range_fraction: float
     basis: Basis
-    steps: tuple[Step, ...] = field(default=())
+    counted: tuple[CardTime, ...]
+    host_read_bytes: int
+    meetings: int
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The parts that take time, in order, in words."""
+        steps = []
+        for card in self.counted:
+            steps.append(Step(what=f"{card.name} reads {card.read_bytes / 1e9:.2f} GB", s=card.s - card.fixed_s))
+            steps.append(Step(what=f"{card.name} fixed time", s=card.fixed_s))
+        steps.append(Step(what=f"host reads {self.host_read_bytes / 1e9:.2f} GB", s=self.host_s))
+        steps.append(Step(what=f"{self.meetings} reductions over the cards", s=self.meetings_s))
+        return tuple([step for step in steps if step.s > 0])
 
 
 def gpu_processor(gpu: Gpu, assumptions: Assumptions) -> Processor:
@@ -183,45 +210,30 @@ def decode(
     Source: speed study (service/core/speed_constants.py).
     """
     assumptions = assumptions or Assumptions()
-    cards: list[_Card] = []
+    cards: list[CardTime] = []
+    time_s = 0.0
     for work, processor in devices:
-        fixed = 0.0
+        fixed = whole_s = 0.0
         if work.read_bytes:
-            later = not together and any(card.s for card in cards)
-            fixed = fixed_s(work, processor, later_device=later, is_moe=is_moe, overhead_factor=overhead_factor,
-                            assumptions=assumptions)  # fmt: skip
-        cards.append(_Card.of(work, processor, fixed))
-    counted = [max(cards, key=lambda card: card.s)] if together and cards else cards
-    host_s, meetings_s, devices_s = _host_s(host, is_moe=is_moe), syncs * sync_s, sum(card.s for card in counted)
-    steps = [step for card in counted for step in card.steps]
-    steps.append(Step(what=f"host reads {host[0].read_bytes / 1e9:.2f} GB", s=host_s))
-    steps.append(Step(what=f"{syncs} reductions over the cards", s=meetings_s))
+            fixed = fixed_s(work, processor, later_device=time_s > 0 and not together, is_moe=is_moe,
+                            overhead_factor=overhead_factor, assumptions=assumptions)  # fmt: skip
+            whole_s = device_decode_s(work, processor, fixed)
+        time_s = max(time_s, whole_s) if together else time_s + whole_s
+        cards.append(CardTime(processor.name, work.read_bytes, whole_s, fixed))
+    host_s, meetings_s = _host_s(host, is_moe=is_moe), syncs * sync_s
     used = [p for work, p in [*devices, host] if work.read_bytes] or [host[1]]
     return Decode(
-        step_s=devices_s + host_s + meetings_s,
-        device_s=tuple(card.s for card in cards),
+        step_s=time_s + host_s + meetings_s,
+        device_s=tuple([card.s for card in cards]),
         host_s=host_s,
-        limited_by=_limit(devices, devices_s, host_s, meetings_s),
-        range_fraction=max(_range_fraction(p) for p in used),
+        meetings_s=meetings_s,
+        limited_by=_limit(devices, time_s, host_s, meetings_s),
+        range_fraction=max([_range_fraction(p) for p in used]),
         basis="modelled" if all(p.known_generation for p in used) else "assumed",
-        steps=tuple(step for step in steps if step.s > 0),
+        counted=(max(cards, key=lambda card: card.s),) if together and cards else tuple(cards),
+        host_read_bytes=host[0].read_bytes,
+        meetings=syncs,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Card:
-    """One card's part of a decode step."""
-
-    s: float
-    steps: tuple[Step, ...]
-
-    @classmethod
-    def of(cls, work: DecodeWork, processor: Processor, fixed: float) -> "_Card":
-        if work.read_bytes == 0:
-            return cls(0.0, ())
-        whole_s = device_decode_s(work, processor, fixed)
-        reads = Step(what=f"{processor.name} reads {work.read_bytes / 1e9:.2f} GB", s=whole_s - fixed)
-        return cls(whole_s, (reads, Step(what=f"{processor.name} fixed time", s=fixed)))
 
 
 def _host_s(host: tuple[DecodeWork, Processor], *, is_moe: bool) -> float:
@@ -245,10 +257,10 @@ def _limit(
         return "host_memory"
     if meetings_s > devices_s:
         return "interconnect"
-    reading_s = sum(
-        work.read_bytes / (p.bandwidth_bytes_per_s * p.bandwidth_fraction)
-        for work, p in devices
-        if p.bandwidth_bytes_per_s
-    )
-    computing_s = sum(work.flops / p.prefill_flops_per_s for work, p in devices if p.prefill_flops_per_s)
+    reading_s = computing_s = 0.0
+    for work, processor in devices:
+        if processor.bandwidth_bytes_per_s:
+            reading_s += work.read_bytes / (processor.bandwidth_bytes_per_s * processor.bandwidth_fraction)
+        if processor.prefill_flops_per_s:
+            computing_s += work.flops / processor.prefill_flops_per_s
     return "compute" if computing_s > reading_s else "memory_bandwidth"

@@ -65,8 +65,10 @@ def read_weights_bytes(weights: Weights, shape: ReadShape, *, tokens: int = 1) -
     Source: the graph of one token, src/llama-graph.cpp build_moe_ffn and build_inp_embd
     (llama.cpp in llama-cpp-python 0.3.36).
     """
-    resident = weights.weights_bytes - weights.lookup_bytes - weights.expert_bytes
-    return resident + round(weights.expert_bytes * shape.expert_fraction(tokens))
+    resident = weights.weights_bytes - weights.lookup_bytes
+    if not weights.expert_bytes:
+        return resident
+    return resident - weights.expert_bytes + round(weights.expert_bytes * shape.expert_fraction(tokens))
 
 
 def read_kv_bytes(

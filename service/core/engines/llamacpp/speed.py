@@ -99,7 +99,7 @@ def _parts(choice: Choice, assumptions: Assumptions) -> _Parts:
     question, placement = choice.question, choice.placement
     hp, workload = question.hp, question.workload
     shape = read_shape(question.model, hp)
-    kernels, caches = shape.kernels_before, placement.caches
+    kernels, caches, trunk_end = shape.kernels_before, placement.caches, hp.n_layer
     depth_tokens = workload.cached_tokens + workload.prompt_tokens + workload.output_tokens / 2
     processors, host = _processors(question.rig, assumptions)
     together = placement.split_mode in ("row", "tensor")
@@ -113,13 +113,15 @@ def _parts(choice: Choice, assumptions: Assumptions) -> _Parts:
             weights_read_bytes=read_weights_bytes(weights, shape),
             kv_read_bytes=kv_read_bytes,
             kernels=kernels[end] - kernels[first],
-            layers=min(end, hp.n_layer) - min(first, hp.n_layer),
+            layers=min(end, trunk_end) - min(first, trunk_end),
             processor=processor,
         )
 
     cards = tuple(
-        part(card.weights, card.first_slot, card.end_slot, card.kv_bytes, card.backend, processor)
-        for card, processor in zip(placement.devices, processors, strict=True)
+        [
+            part(card.weights, card.first_slot, card.end_slot, card.kv_bytes, card.backend, processor)
+            for card, processor in zip(placement.devices, processors, strict=True)
+        ]
     )
     on_host = placement.slots.range_of(CPU) if placement.ctx.offload_kqv else (0, hp.n_layer_all)
     main_memory = part(placement.host.weights, *on_host, placement.host.kv_bytes, "cpu", host)
