@@ -1,7 +1,9 @@
 """Numbers of a llama.cpp context: cells, streams, batches, logits rows, cache types, flash attention."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from functools import lru_cache
+from operator import attrgetter
 from typing import Final, Literal
 
 from service.core.architectures.hparams import Hparams
@@ -52,6 +54,16 @@ class ContextNumbers:
     def n_tokens(self) -> int:
         """Tokens of the largest pass."""
         return min(self.n_ctx, self.n_ubatch)
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """Everything but the length: contexts of one shape have the same graphs."""
+        return (self.n_tokens, *_SHAPE(self))
+
+
+_SHAPE: Final[Callable[[ContextNumbers], tuple[object, ...]]] = attrgetter(
+    *(field.name for field in fields(ContextNumbers) if field.name not in ("n_ctx", "n_ctx_seq"))
+)
 
 
 def resolve_context(

@@ -1,12 +1,13 @@
 """A model on its devices, before there is a context: what does not change with the context's length."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
 from service.core.architectures.hparams import Hparams, read_hparams
 from service.core.engines.llamacpp.buffer_types import buffer_rules
+from service.core.engines.llamacpp.compute import Reserved
 from service.core.engines.llamacpp.devices import Device, chosen_devices, engine_devices, usable_devices
 from service.core.engines.llamacpp.overrides import Override, resolve_overrides
 from service.core.engines.llamacpp.refusals import (
@@ -32,7 +33,8 @@ class LoadedModel:
 
     cards: all of the rig. slots: over `used`; where the cards work as one joint device, that is device 0. holding:
     backends that hold slots, in slot order. locations: weights that do not lie with their slot, by name. pipelines:
-    whether the cards can work on several batches at once.
+    whether the cards can work on several batches at once. reserved: graphs made so far, by what they are for, None
+    where one graph does not stand for all lengths.
     """
 
     model: Model
@@ -50,6 +52,7 @@ class LoadedModel:
     weights: PlacedWeights
     locations: Mapping[str, int]
     pipelines: bool
+    reserved: dict[Hashable, Reserved | None] = field(default_factory=dict)
 
     @property
     def joint(self) -> bool:

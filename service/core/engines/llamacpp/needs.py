@@ -18,21 +18,19 @@ def overhead_bytes(model: Model, hp: Hparams, placement: Placement, device: Devi
 
 def needs_of(model: Model, hp: Hparams, rig: Rig, placement: Placement) -> tuple[Need, ...]:
     """One need per device, in device order, and the host's last."""
+    pools = {device.backend: 0 for device in placement.devices if device.weights_bytes}
+    for backend in pools:
+        pools[backend] = runtime_pool_bytes(model, hp, placement.ctx, backend)
     totals = [
-        device.weights_bytes
-        + device.kv_bytes
-        + device.compute_bytes
-        + device.companion_bytes
-        + overhead_bytes(model, hp, placement, device)
-        for device in placement.devices
+        device.total_bytes + (pools[device.backend] if device.weights_bytes else 0) for device in placement.devices
     ]
-    devices = (
+    devices = [
         Need(total_bytes=total, usable_bytes=gpu.usable_bytes) for total, gpu in zip(totals, rig.gpus, strict=True)
-    )
+    ]
     return (*devices, host_need(rig.host, rig.gpus, totals, placement.host.total_bytes))
 
 
 def host_need(host: Host, gpus: Sequence[Gpu], device_totals: Sequence[int], host_bytes: int) -> Need:
     """Need of main memory, of which cards without memory of their own take their part."""
-    shared = sum(total for total, gpu in zip(device_totals, gpus, strict=True) if gpu.unified_memory)
+    shared = sum([total for total, gpu in zip(device_totals, gpus, strict=True) if gpu.unified_memory])
     return Need(total_bytes=host_bytes + shared, usable_bytes=host.ram_bytes)

@@ -4,7 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from service.core.engines.llamacpp.compute import ComputeBuffers, ComputeQuestion, compute_buffers
+from service.core.engines.llamacpp.compute import (
+    ComputeBuffers,
+    ComputeQuestion,
+    buffers_at_length,
+    cells_of,
+    may_be_symbolic,
+    reserve_for_all_lengths,
+)
 from service.core.engines.llamacpp.devices import Device
 from service.core.engines.llamacpp.loaded import LoadedModel
 from service.core.engines.llamacpp.placed import DevicePlacement, HostPlacement, Placement
@@ -67,22 +74,34 @@ def _compute(plan: PlacementInputs, *, pipelined: bool, fit_view: bool) -> Compu
 
     Source: ggml/src/ggml-backend-meta.cpp:1693-1716 (llama.cpp in llama-cpp-python 0.3.36).
     """
-    loaded = plan.loaded
-    found = compute_buffers(
-        ComputeQuestion(
-            model=loaded.model,
-            hp=loaded.hp,
-            ctx=plan.ctx,
-            slots=loaded.slots,
-            backends=loaded.backends[:1] if loaded.joint else loaded.backends,
-            tensor_location=loaded.locations,
-            pipeline_copies=SCHED_COPIES if pipelined else 1,
-            op_offload=not loaded.joint,
-            fit_view=fit_view,
-            rules=loaded.rules,
-        )
-    )
+    loaded, cells = plan.loaded, cells_of(plan.index)
+    found = None
+    if may_be_symbolic(loaded.hp, cells):
+        key = (plan.ctx.shape, pipelined, fit_view)
+        if key not in loaded.reserved:
+            question = _compute_question(plan, pipelined=pipelined, fit_view=fit_view)
+            loaded.reserved[key] = reserve_for_all_lengths(question)
+        reserved = loaded.reserved[key]
+        found = None if reserved is None else reserved.buffers(cells)
+    if found is None:
+        found = buffers_at_length(_compute_question(plan, pipelined=pipelined, fit_view=fit_view), cells)
     return replace(found, device_bytes=found.device_bytes * len(loaded.used)) if loaded.joint else found
+
+
+def _compute_question(plan: PlacementInputs, *, pipelined: bool, fit_view: bool) -> ComputeQuestion:
+    loaded = plan.loaded
+    return ComputeQuestion(
+        model=loaded.model,
+        hp=loaded.hp,
+        ctx=plan.ctx,
+        slots=loaded.slots,
+        backends=loaded.backends[:1] if loaded.joint else loaded.backends,
+        tensor_location=loaded.locations,
+        pipeline_copies=SCHED_COPIES if pipelined else 1,
+        op_offload=not loaded.joint,
+        fit_view=fit_view,
+        rules=loaded.rules,
+    )
 
 
 def _no_compute(loaded: LoadedModel) -> ComputeBuffers:

@@ -9,6 +9,22 @@ Source: llama_context::sched_reserve and graph_reserve, src/llama-context.cpp:61
 """
 
 from service.core.engines.llamacpp.compute.question import ComputeBuffers, ComputeQuestion
-from service.core.engines.llamacpp.compute.reserve import compute_buffers
+from service.core.engines.llamacpp.compute.reserve import (
+    Reserved,
+    buffers_at_length,
+    cells_of,
+    compute_buffers,
+    may_be_symbolic,
+    reserve_for_all_lengths,
+)
 
-__all__ = ["ComputeBuffers", "ComputeQuestion", "compute_buffers"]
+__all__ = [
+    "ComputeBuffers",
+    "ComputeQuestion",
+    "Reserved",
+    "buffers_at_length",
+    "cells_of",
+    "compute_buffers",
+    "may_be_symbolic",
+    "reserve_for_all_lengths",
+]

@@ -50,15 +50,12 @@ def _rules_in_force(rules: VersionRules) -> frozenset[Rule]:
     return frozenset(change.rule for change in CHANGES if rules.has(change.rule))
 
 
-def symbolic_context(ctx: ContextNumbers) -> ContextNumbers:
-    """The context with a length that stands for all lengths with as many tokens in a pass."""
-    far = SYMBOLS["base"]
-    return replace(ctx, n_ctx=far, n_ctx_seq=far, n_ubatch=ctx.n_tokens)
-
-
 def graph_inputs(question: ComputeQuestion, *, symbolic: bool, every_block: bool = False) -> GraphInputs:
     """The part of a question that graphs depend on; every_block: blocks that repeat others are built as well."""
-    ctx = symbolic_context(question.ctx) if symbolic else question.ctx
+    ctx = question.ctx
+    if symbolic:
+        far = SYMBOLS["base"]
+        ctx = replace(ctx, n_ctx=far, n_ctx_seq=far, n_ubatch=ctx.n_tokens)
     op_offload = question.op_offload and any(buffer_rules(backend).offloads_ops for backend in question.backends)
     model, hp, slots, moved = question.model, question.hp, question.slots, question.tensor_location
     if not op_offload or (slots.fully_offloaded and not moved):
@@ -75,6 +72,7 @@ def graph_inputs(question: ComputeQuestion, *, symbolic: bool, every_block: bool
             moved,
             with_types=op_offload,
             every_block=every_block or not ctx.offload_kqv,
+            reordered="vulkan" in question.backends and question.rules.has("vulkan_reorders"),
         )
     )
     return GraphInputs(

@@ -29,7 +29,7 @@ class ComputeQuestion:
     ctx: ContextNumbers
     slots: SlotMap
     backends: tuple[Backend, ...]
-    tensor_location: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    tensor_location: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     pipeline_copies: int = 1
     op_offload: bool = True
     fit_view: bool = False

@@ -1,16 +1,17 @@
 """Graphs of the largest prompt and generation batches, and the memory all of them need."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
+from service.core.architectures.hparams import Hparams
 from service.core.engines.llamacpp.compute.footprint import CELLS_PER_UNIT, SYMBOLS, Footprint, NotAffineError
-from service.core.engines.llamacpp.compute.graph_inputs import GraphInputs, graph_inputs, symbolic_context
+from service.core.engines.llamacpp.compute.graph_inputs import GraphInputs, graph_inputs
 from service.core.engines.llamacpp.compute.graph_memory import Batch, fuses_post, graph_memory
 from service.core.engines.llamacpp.compute.question import ComputeBuffers, ComputeQuestion
 from service.core.engines.llamacpp.compute.schedule import OFFLOAD_MIN_BATCH
 from service.core.engines.llamacpp.graphs import architecture_graph
-from service.core.engines.llamacpp.kv_cache import kv_index
+from service.core.engines.llamacpp.kv_cache import KvIndex, kv_index
 from service.core.units import pad
 
 
@@ -22,48 +23,78 @@ def compute_buffers(question: ComputeQuestion) -> ComputeBuffers:
     largest of the three.
     """
     cells = cells_by_kind(question)
-    if _may_be_symbolic(question, cells):
-        reserved = _for_all_lengths(replace(question, ctx=symbolic_context(question.ctx)))
-        if reserved is not None:
-            return reserved.buffers(cells)
+    reserved = reserve_for_all_lengths(question) if may_be_symbolic(question.hp, cells) else None
+    return buffers_at_length(question, cells) if reserved is None else reserved.buffers(cells)
+
+
+def buffers_at_length(question: ComputeQuestion, cells: Mapping[str, int]) -> ComputeBuffers:
+    """Buffers from graphs for this one length."""
     return buffers_of(graph_inputs(question, symbolic=False), cells)
+
+
+def cells_by_kind(question: ComputeQuestion) -> Mapping[str, int]:
+    """Cells per stream of the caches of a question whose length follows the context."""
+    return cells_of(kv_index(question.hp, question.ctx))
+
+
+def cells_of(index: KvIndex) -> Mapping[str, int]:
+    """Cells per stream of the caches whose length follows the context."""
+    return {group.layout.kind: group.cells for group in index.groups if group.layout.kind in SYMBOLS}
+
+
+def may_be_symbolic(hp: Hparams, cells: Mapping[str, int]) -> bool:
+    """Whether one graph stands for every context length.
+
+    A context shorter than the indexer's choice changes the graph itself; counts of cells must be whole units, and so
+    must counts of an indexer's pools of cells.
+    """
+    if hp.indexer_top_k and cells.get("indexer", min(cells.values(), default=0)) <= hp.indexer_top_k:
+        return False
+    unit = CELLS_PER_UNIT * max(1, hp.indexer_kpool)
+    return not any([count % unit for count in cells.values()])  # noqa: C419 - for every context that is looked at
+
+
+class Graphs:
+    """The graphs that llama.cpp reserves, as footprints per backend; sizes are kept for every length asked for."""
+
+    __slots__ = ("footprints", "known")
+
+    def __init__(self, footprints: Sequence[Sequence[Footprint]]) -> None:
+        self.footprints = footprints
+        self.known: dict[tuple[int, ...], tuple[int, ...]] = {}
+
+    def sizes(self, cells: Mapping[str, int]) -> tuple[int, ...]:
+        """The largest buffers over all graphs where the caches have `cells`, the host's last."""
+        counts = tuple(cells.values())
+        found = self.known.get(counts)
+        if found is None:
+            sizes = [[footprint.bytes_for(cells) for footprint in graph] for graph in self.footprints]
+            found = self.known[counts] = tuple(map(max, *sizes)) if len(sizes) > 1 else tuple(sizes[0])
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Reserved:
-    """All graphs that llama.cpp reserves, as footprints per backend; stands_for: the backend that is built for each."""
+    """Graphs for a model on its devices; stands_for: the backend that is built for each."""
 
-    graphs: Sequence[Sequence[Footprint]]
+    graphs: Graphs
     stands_for: tuple[int, ...]
 
     def buffers(self, cells: Mapping[str, int]) -> ComputeBuffers:
-        """The largest buffers of all graphs where the caches have `cells`."""
-        sizes = [footprint.bytes_for(cells) for footprint in self.graphs[0]]
-        for graph in self.graphs[1:]:
-            sizes = [max(size, footprint.bytes_for(cells)) for size, footprint in zip(sizes, graph, strict=True)]
+        """The buffers where the caches have `cells`."""
+        sizes = self.graphs.sizes(cells)
         return ComputeBuffers(
-            device_bytes=tuple([sizes[device] for device in self.stands_for]),
-            host_bytes=sizes[-1],
-        )
+            device_bytes=tuple([sizes[device] for device in self.stands_for]), host_bytes=sizes[-1]
+        )  # fmt: skip
 
 
-@lru_cache(maxsize=4096)
-def _for_all_lengths(question: ComputeQuestion) -> Reserved | None:
+def reserve_for_all_lengths(question: ComputeQuestion) -> Reserved | None:
     """Graphs of symbolic counts of cells; None where these do not stand for all counts."""
     try:
-        return _reserved(graph_inputs(question, symbolic=True))
+        inputs = graph_inputs(question, symbolic=True)
+        return Reserved(graphs=_graphs(inputs), stands_for=inputs.built.stands_for)
     except NotAffineError:
         return None
-
-
-def _reserved(inputs: GraphInputs) -> Reserved:
-    return Reserved(graphs=_graphs(inputs), stands_for=inputs.built.stands_for)
-
-
-def cells_by_kind(question: ComputeQuestion) -> Mapping[str, int]:
-    """Cells per stream of the caches whose length follows the context."""
-    groups = kv_index(question.hp, question.ctx).groups
-    return {group.layout.kind: group.cells for group in groups if group.layout.kind in SYMBOLS}
 
 
 def buffers_of(inputs: GraphInputs, cells: Mapping[str, int]) -> ComputeBuffers:
@@ -71,24 +102,11 @@ def buffers_of(inputs: GraphInputs, cells: Mapping[str, int]) -> ComputeBuffers:
 
     Raises NotAffineError where the graphs of symbolic counts of cells do not stand for all counts.
     """
-    return _reserved(inputs).buffers(cells)
-
-
-def _may_be_symbolic(question: ComputeQuestion, cells: Mapping[str, int]) -> bool:
-    """Whether one graph stands for every context length.
-
-    A context shorter than the indexer's choice changes the graph itself; counts of cells must be whole units, and so
-    must counts of an indexer's pools of cells.
-    """
-    hp = question.hp
-    chosen_from = cells.get("indexer", min(cells.values(), default=0))
-    long_enough = not hp.indexer_top_k or chosen_from > hp.indexer_top_k
-    unit = CELLS_PER_UNIT * max(1, hp.indexer_kpool)
-    return long_enough and all(count % unit == 0 for count in cells.values())
+    return Reserved(graphs=_graphs(inputs), stands_for=inputs.built.stands_for).buffers(cells)
 
 
 @lru_cache(maxsize=4096)
-def _graphs(inputs: GraphInputs) -> tuple[tuple[Footprint, ...], ...]:
+def _graphs(inputs: GraphInputs) -> Graphs:
     """The prompt's graph and, where they could need more anywhere, those of generation and of one sequence alone.
 
     Source: sched_reserve, src/llama-context.cpp:700-730 (llama.cpp in llama-cpp-python 0.3.36).
@@ -101,7 +119,7 @@ def _graphs(inputs: GraphInputs) -> tuple[tuple[Footprint, ...], ...]:
         if n_seqs > 1 and architecture_graph(inputs.model.architecture).reserves_one_sequence:
             batches.append(Batch(n_tokens=ctx.n_tokens, n_seqs=1, n_outputs=ctx.n_outputs))
     fused_post = fuses_post(inputs, n_seqs)
-    return tuple([graph_memory(inputs, batch, fused_post=fused_post) for batch in batches])
+    return Graphs([graph_memory(inputs, batch, fused_post=fused_post) for batch in batches])
 
 
 def _generation_counts(inputs: GraphInputs) -> bool:
