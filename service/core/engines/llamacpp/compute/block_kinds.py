@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from service.core.architectures.hparams import Hparams
-from service.core.engines.llamacpp.compute.repetition import kept_blocks
+from service.core.engines.llamacpp.compute.repetition import REORDERED_WINDOW, WINDOW, kept_blocks
 from service.core.engines.llamacpp.compute.weights import weight_table
 from service.core.engines.llamacpp.graphs import ArchitectureGraph, architecture_graph
 from service.core.engines.llamacpp.slots import CPU, SlotMap
@@ -67,13 +67,16 @@ def representatives(
     *,
     with_types: bool,
     every_block: bool,
+    reordered: bool,
 ) -> Representatives:
     """A few blocks per device that need as much memory as all of its blocks.
 
     Devices between the first and the last that hold the same sequence of blocks are built once. with_types: whether
     tensor types matter, because weights of the host are copied to devices. every_block: nothing is left out; with
     caches on the host each block is cut into splits, and the gaps these leave in memory grow over many blocks.
+    reordered: a backend changes the order of nodes.
     """
+    window = REORDERED_WINDOW if reordered else WINDOW
     layers: list[int] = []
     stands_for = list(range(len(backends)))
     built: dict[Hashable, int] = {}
@@ -85,10 +88,10 @@ def representatives(
         if elsewhere or typed or every_block:
             signatures = _signatures(model, hp, run.first, end, elsewhere, typed=typed, with_types=with_types)
             kept, kinds = (
-                (tuple(range(len(signatures))), tuple(signatures)) if every_block else _kept(model, signatures)
+                (tuple(range(len(signatures))), tuple(signatures)) if every_block else _kept(model, signatures, window)
             )
         else:
-            kept, kinds = _kept_plain(model, hp, run.first, end)
+            kept, kinds = _kept_plain(model, hp, run.first, end, window)
         if 0 < run.first < end < hp.n_layer and run.device != CPU and layers:
             twin = built.setdefault((backends[run.device], kinds), run.device)
             if twin != run.device:
@@ -114,15 +117,15 @@ def draft_representatives(hp: Hparams, slots: SlotMap, n_devices: int, moved: Ma
 _Kept = tuple[tuple[int, ...], tuple[Hashable, ...]]
 
 
-def _kept(model: Model, signatures: Sequence[Hashable]) -> _Kept:
+def _kept(model: Model, signatures: Sequence[Hashable], window: int) -> _Kept:
     """Positions of the blocks of one run that stand for all, and what they are."""
-    kept = kept_blocks(signatures, architecture_graph(model.architecture).cycle)
+    kept = kept_blocks(signatures, architecture_graph(model.architecture).cycle, window)
     return kept, tuple([signatures[i] for i in kept])
 
 
 @lru_cache(maxsize=8192)
-def _kept_plain(model: Model, hp: Hparams, first: int, end: int) -> _Kept:
-    return _kept(model, _signatures(model, hp, first, end, {}, typed=False, with_types=False))
+def _kept_plain(model: Model, hp: Hparams, first: int, end: int, window: int) -> _Kept:
+    return _kept(model, _signatures(model, hp, first, end, {}, typed=False, with_types=False), window)
 
 
 def _signatures(

@@ -7,6 +7,8 @@ from collections.abc import Hashable, Sequence
 WINDOW = 3
 """Blocks that together determine the memory of the last of them."""
 
+REORDERED_WINDOW = 5
+"""The same where a backend computes nodes of one block between those of others."""
 
 CYCLE = 2
 """Addresses among which the hidden state moves from block to block in most architectures."""
