@@ -172,7 +172,7 @@ def _speed(findings: Findings) -> SpeedPlan | None:
         aggregate_decode_tokens_per_s=_estimate(streams / decode.step_s, decode.range_fraction),
         limited_by=decode.limited_by,
         basis=decode.basis,
-        breakdown=[BreakdownStep(what=step.what, s=step.s) for step in decode.steps],
+        breakdown=[BreakdownStep(what=step.what, s=step.s) for step in findings.speed.steps],
     )
 
 

@@ -1,6 +1,7 @@
 """The steps of an answer, one sentence each, with the numbers they used."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from service.core.speed_constants import (
     ASSUMED_HOST_FP32_FLOPS,
@@ -9,6 +10,7 @@ from service.core.speed_constants import (
     GENERATIONS_SOURCE,
     generation_of,
 )
+from service.core.types import Rig
 from service.core.units import GIB
 from service.planning.companion_answer import draft_plan, mmproj_plan
 from service.planning.findings import Findings
@@ -21,7 +23,7 @@ def explanation_of(findings: Findings) -> list[str]:
     """All steps in order."""
     return [
         *_model_step(findings),
-        *_memory_steps(findings),
+        *_memory_steps(findings.rig),
         *fit_steps(findings),
         *_context_steps(findings),
         *_split_steps(findings),
@@ -38,12 +40,13 @@ def _model_step(findings: Findings) -> Iterator[str]:
     )
 
 
-def _memory_steps(findings: Findings) -> Iterator[str]:
-    seen = set()
-    for gpu in findings.rig.gpus:
-        if (gpu.slug, gpu.usable_basis) not in seen:
-            seen.add((gpu.slug, gpu.usable_basis))
-            yield f"Of {gpu.slug}, a program gets {gpu.usable_bytes / GIB:.2f} GiB: {gpu.usable_basis}."
+@lru_cache(maxsize=1024)
+def _memory_steps(rig: Rig) -> Sequence[str]:
+    steps = (
+        f"Of {gpu.slug}, a program gets {gpu.usable_bytes / GIB:.2f} GiB: {gpu.usable_basis}."
+        for gpu in dict.fromkeys(rig.gpus)
+    )
+    return tuple(dict.fromkeys(steps))
 
 
 def _context_steps(findings: Findings) -> Iterator[str]:
@@ -105,20 +108,31 @@ def _speed_steps(findings: Findings) -> Iterator[str]:
     decode, stated = findings.speed.decode, findings.assumptions
     if decode is None:
         return
-    for gpu in dict.fromkeys(findings.rig.gpus):
+    yield from _bandwidth_steps(findings.rig, stated.bandwidth_fraction)
+    if findings.speed.host_read:
+        yield from _host_steps(findings)
+    yield (
+        "A decode step takes "
+        + ", ".join(f"{step.s * 1e3:.2f} ms ({step.what})" for step in findings.speed.steps)
+        + "."
+    )
+
+
+@lru_cache(maxsize=1024)
+def _bandwidth_steps(rig: Rig, stated_fraction: float | None) -> Sequence[str]:
+    steps = []
+    for gpu in dict.fromkeys(rig.gpus):
         row = generation_of(gpu)
-        fraction = stated.bandwidth_fraction or (row or BACKENDS[gpu.backend]).bandwidth_fraction
+        fraction = stated_fraction or (row or BACKENDS[gpu.backend]).bandwidth_fraction
         source = (
-            "as assumed in the request" if stated.bandwidth_fraction else GENERATIONS_SOURCE if row
+            "as assumed in the request" if stated_fraction else GENERATIONS_SOURCE if row
             else BACKENDS[gpu.backend].source
         )  # fmt: skip
-        yield (
+        steps.append(
             f"{gpu.slug} reads at {fraction:.2f} of its {(gpu.bandwidth_bytes_per_s or 0) / 1e9:.0f} GB/s in decode: "
             f"{source}."
         )
-    if findings.speed.host_read:
-        yield from _host_steps(findings)
-    yield "A decode step takes " + ", ".join(f"{step.s * 1e3:.2f} ms ({step.what})" for step in decode.steps) + "."
+    return tuple(steps)
 
 
 def _host_steps(findings: Findings) -> Iterator[str]:

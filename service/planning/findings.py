@@ -22,7 +22,8 @@ class Findings:
     """The question, the choice that answers it, and what that means.
 
     notes: what was read into the model's name. companion_notes: what was read into those of a draft or a projector,
-    by field. max_context_tokens: with the choices made. fit: what llama.cpp's own --fit did, where it was to choose.
+    by field. max_context_tokens: with the choices made. offloaded: whether the host holds what cards could hold.
+    fit: what llama.cpp's own --fit did, where it was to choose.
     """
 
     request: PlanRequest
@@ -34,6 +35,7 @@ class Findings:
     speed: Speed
     assumptions: Assumptions
     max_context_tokens: int
+    offloaded: bool
     fit: Fit | None = None
 
     @property
@@ -63,17 +65,17 @@ class Findings:
         return end - first if self.rig.gpus else 0
 
     @property
-    def offloaded(self) -> bool:
-        """Whether the host holds part of what cards could hold: layers, experts, single tensors, caches, companions.
-
-        Tables that a token looks one row up in, such as the embedding, always lie there.
-        """
-        parts: list[HostPlacement | CompanionBytes] = [self.placement.host]
-        parts += [companion.host for companion in self.placement.companions]
-        resident_bytes = sum(part.weights.weights_bytes - part.weights.lookup_bytes + part.kv_bytes for part in parts)
-        return bool(self.rig.gpus) and resident_bytes > 0
-
-    @property
     def verdict(self) -> Verdict:
         """Whether it fits."""
         return verdict(self.choice.needs, offloaded=self.offloaded)
+
+
+def is_offloaded(choice: Choice) -> bool:
+    """Whether the host holds part of what cards could hold: layers, experts, single tensors, caches, companions.
+
+    Tables that a token looks one row up in, such as the embedding, always lie there.
+    """
+    parts: list[HostPlacement | CompanionBytes] = [choice.placement.host]
+    parts += [companion.host for companion in choice.placement.companions]
+    resident_bytes = sum(part.weights.weights_bytes - part.weights.lookup_bytes + part.kv_bytes for part in parts)
+    return bool(choice.question.rig.gpus) and resident_bytes > 0

@@ -1,9 +1,13 @@
 """The identity of a plan: the same question under the same rules and data has the same id."""
 
 import hashlib
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
 
 import orjson
 
+from service.core.types import Rig
 from service.planning.companion_answer import draft_plan, mmproj_plan
 from service.planning.findings import Findings
 
@@ -12,6 +16,9 @@ DIGEST_CHARACTERS = 32
 # moves with every change of a rule or constant that can change an answer
 RULES_VERSION = "llama.cpp of llama-cpp-python 0.3.36, rules 1"
 
+# what a request says by names, which are resolved first
+_NAMES: Final[Mapping[str, Any]] = {"model": True, "rig": {"gpus"}, "engine": {"draft", "mmproj"}}
+
 
 def plan_id(findings: Findings) -> str:
     """Digest of the question, of the facts its names stand for, and of the rules.
@@ -19,18 +26,21 @@ def plan_id(findings: Findings) -> str:
     Names are replaced by what they resolve to, so that "2x rtx-3090" and two entries, or an alias and its slug, are the
     same question; the facts are the data's version.
     """
-    question = findings.request.model_dump(mode="json")
-    question["model"] = [findings.model.name, *findings.notes]
-    question["rig"]["gpus"] = None
-    question["engine"] |= _companions(findings)
-    return ID_PREFIX + _digest([question, RULES_VERSION, data_version(findings)])[:DIGEST_CHARACTERS]
+    question = findings.request.model_dump_json(exclude=_NAMES)
+    resolved = [findings.model.name, *findings.notes], _companions(findings), RULES_VERSION, data_version(findings)
+    return ID_PREFIX + _digest([question, *resolved])[:DIGEST_CHARACTERS]
 
 
 def data_version(findings: Findings) -> str:
     """Digest of the facts that a plan is computed from: the model's content and every figure of every card."""
     beside = findings.companions
     files = [part.model.id for part in (beside.draft, beside.projector) if part is not None and part.model is not None]
-    return _digest([findings.model.id, findings.rig, *files])
+    return _data_version(findings.model.id, findings.rig, *files)
+
+
+@lru_cache(maxsize=4096)
+def _data_version(model_id: str, rig: Rig, *files: str) -> str:
+    return _digest([model_id, rig, *files])
 
 
 def _companions(findings: Findings) -> dict[str, object]:

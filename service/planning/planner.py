@@ -5,7 +5,7 @@ from pathlib import Path
 
 from service.contract.model_reference import ModelPath, ModelReference, ModelUrl
 from service.contract.plan import Plan
-from service.contract.request import PlanRequest
+from service.contract.request import PlanRequest, WorkloadRequest
 from service.core.engines.llamacpp.choices import choose, max_context_tokens
 from service.core.engines.llamacpp.fit import fit, fitted_choice
 from service.core.engines.llamacpp.speed import speed_of
@@ -18,7 +18,7 @@ from service.planning.answer import plan_of
 from service.planning.catalogues import Catalogues
 from service.planning.companions import beside_of
 from service.planning.files import read_model_file
-from service.planning.findings import Findings
+from service.planning.findings import Findings, is_offloaded
 from service.planning.fit import refuse_unfitted_companions
 from service.planning.model_hosts import RemoteModels
 from service.planning.rig import rig_of
@@ -63,7 +63,7 @@ class Planner:
         model, notes = self._model(request.model)
         refuse_unplanned_kind(model)
         rig = rig_of(request.rig, gpus)
-        workload = Workload(**request.workload.model_dump())
+        workload = _workload(request.workload)
         assumptions = _assumptions(request)
         settings, beside = settings_of(engine), beside_of(engine, model, self._model)
         fitted = fit(model, rig, settings, workload) if engine.fit else None
@@ -80,6 +80,7 @@ class Planner:
             choice=choice,
             facts=model_facts(model),
             max_context_tokens=max_context_tokens(choice),
+            offloaded=is_offloaded(choice),
             fit=fitted,
             speed=speed_of(choice, assumptions),
             assumptions=assumptions,
@@ -98,6 +99,16 @@ class Planner:
         models = self.catalogues.models
         resolved = models.resolve(reference)
         return models.model(resolved.row), resolved.notes
+
+
+def _workload(stated: WorkloadRequest) -> Workload:
+    return Workload(
+        context_tokens=stated.context_tokens,
+        parallel=stated.parallel,
+        prompt_tokens=stated.prompt_tokens,
+        cached_tokens=stated.cached_tokens,
+        output_tokens=stated.output_tokens,
+    )
 
 
 def _assumptions(request: PlanRequest) -> Assumptions:

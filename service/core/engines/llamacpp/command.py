@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from service.core.architectures.hparams import read_hparams
@@ -57,8 +58,12 @@ def command_of(
     )
 
 
+_quoted = lru_cache(maxsize=4096)(shlex.quote)
+"""Most words of command lines are the same few flags."""
+
+
 def _shell_line(env: Mapping[str, str], argv: tuple[str, ...]) -> str:
-    return " ".join((*(f"{name}={shlex.quote(value)}" for name, value in env.items()), shlex.join(argv)))
+    return " ".join([*(f"{name}={_quoted(value)}" for name, value in env.items()), *map(_quoted, argv)])
 
 
 def _environment(rig: Rig) -> Mapping[str, str]:
@@ -129,6 +134,7 @@ def _depths(workload: Workload) -> str:
     return f"{prompt_depth},{answer_depth}"
 
 
+@lru_cache(maxsize=1024)
 def _file_name(model: Model) -> str:
     """A name as model files have them, "llama-3.3-70b-Q4_K_M.gguf"; "model.gguf" where nothing is known."""
     words = [word for word in (model.name, model.quant) if word]

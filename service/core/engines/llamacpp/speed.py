@@ -17,7 +17,7 @@ from service.core.engines.llamacpp.versions import version_rules
 from service.core.engines.llamacpp.weights import Weights
 from service.core.links import hidden_state_bytes
 from service.core.prefill import PrefillWork, prefill_s
-from service.core.speed import Assumptions, Decode, DecodeWork, Processor, decode, gpu_processor, host_processor
+from service.core.speed import Assumptions, Decode, DecodeWork, Processor, Step, decode, gpu_processor, host_processor
 from service.core.speed_constants import (
     BACKENDS,
     OLD_BUILD_OVERHEAD_FACTOR,
@@ -33,12 +33,14 @@ class Speed:
     """Reads and times of a choice.
 
     device_reads, host_read: bytes for one token of one stream. decode: one step of all streams, None where a device
-    that works has no known bandwidth. prefill_s: the whole prompt of one stream, None where a rate is not known.
+    that works has no known bandwidth; steps: its parts. prefill_s: the whole prompt of one stream, None where a rate is
+    not known.
     """
 
     device_reads: tuple[int, ...]
     host_read: int
     decode: Decode | None
+    steps: tuple[Step, ...]
     prefill_s: float | None
 
 
@@ -74,17 +76,21 @@ class _Parts:
     @property
     def syncs(self) -> int:
         """Meetings of the cards in one step: after attention and after the feed-forward network of every layer."""
+        if not self.together:
+            return 0
         busy = sum(1 for card in self.cards if card.read_bytes)
-        return 2 * self.hp.n_layer if self.together and busy > 1 else 0
+        return 2 * self.hp.n_layer if busy > 1 else 0
 
 
 def speed_of(choice: Choice, assumptions: Assumptions) -> Speed:
     """Reads and times of `choice`, without what runs beside the model: how often a draft is right is not known."""
     parts = _parts(choice, assumptions)
+    step = _decode(parts)
     return Speed(
-        device_reads=tuple(card.read_bytes for card in parts.cards),
+        device_reads=tuple([card.read_bytes for card in parts.cards]),
         host_read=parts.host.read_bytes,
-        decode=_decode(parts),
+        decode=step,
+        steps=step.steps if step else (),
         prefill_s=_prefill_s(parts),
     )
 
@@ -160,7 +166,7 @@ def _decode(parts: _Parts) -> Decode | None:
         is_moe=parts.shape.n_expert > 0,
         together=parts.together,
         syncs=parts.syncs,
-        sync_s=_sync_s(parts),
+        sync_s=_sync_s(parts) if parts.together else 0.0,
         overhead_factor=OLD_BUILD_OVERHEAD_FACTOR if is_old else 1.0,
         assumptions=parts.assumptions,
     )
@@ -169,14 +175,16 @@ def _decode(parts: _Parts) -> Decode | None:
 def _prefill_s(parts: _Parts) -> float | None:
     workload, n_ubatch = parts.choice.question.workload, parts.choice.placement.ctx.n_ubatch
     prompt = workload.prompt_tokens
+    attention = attention_flops(parts.hp, prompt, workload.cached_tokens)
+    meeting_s = _sync_s(parts) + _reduction_s(parts, min(prompt, n_ubatch)) if parts.syncs else 0.0
     return prefill_s(
-        [(_prefill_work(parts, card), card.processor) for card in parts.cards],
-        (_prefill_work(parts, parts.host), parts.host.processor),
+        [(_prefill_work(parts, card, attention), card.processor) for card in parts.cards],
+        (_prefill_work(parts, parts.host, attention), parts.host.processor),
         ubatches=-(-prompt // n_ubatch),
         rows_per_expert=min(prompt, n_ubatch) * parts.shape.used_fraction,
         pipelined=parts.choice.placement.pipeline_parallel,
         together=parts.together,
-        sync_s=parts.syncs * (_sync_s(parts) + _reduction_s(parts, min(prompt, n_ubatch))),
+        sync_s=parts.syncs * meeting_s,
     )
 
 
@@ -199,12 +207,14 @@ def _reduction_s(parts: _Parts, tokens: int) -> float:
     return 2 * (len(busy) - 1) * hidden_state_bytes(parts.hp.n_embd, tokens) / slowest if slowest else 0.0
 
 
-def _prefill_work(parts: _Parts, part: _Part) -> PrefillWork:
-    """A whole prompt on a card or the host; cards that work together share the arithmetic by their weights."""
-    shape, workload = parts.shape, parts.choice.question.workload
-    per_byte = 2.0 * workload.prompt_tokens * shape.elements_per_byte
-    attention = attention_flops(parts.hp, workload.prompt_tokens, workload.cached_tokens)
-    share = part.layers / parts.hp.n_layer if parts.hp.n_layer else 0.0
+def _prefill_work(parts: _Parts, part: _Part, attention: float) -> PrefillWork:
+    """A whole prompt on a card or the host, whose attention is `attention` operations in all layers together.
+
+    Cards that work together share the arithmetic by their weights.
+    """
+    shape, n_layer = parts.shape, parts.hp.n_layer
+    per_byte = 2.0 * parts.choice.question.workload.prompt_tokens * shape.elements_per_byte
+    share = part.layers / n_layer if n_layer else 0.0
     if parts.together and part is not parts.host:
         share /= max(1, sum(1 for card in parts.cards if card.read_bytes))
     return PrefillWork(
