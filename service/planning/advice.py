@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from service.contract.plan import Advice
 from service.core.engines.llamacpp.choices import largest_context
-from service.core.engines.llamacpp.question import Choice
-from service.core.engines.llamacpp.speed import decode_of
+from service.core.engines.llamacpp.speed import decode_on_one
 from service.planning.findings import Findings
 from service.planning.fit import fit_advice
 
@@ -25,15 +24,10 @@ def _single_fast_gpu(findings: Findings) -> Iterator[Advice]:
     busy = sum(1 for device in findings.placement.devices if device.weights_bytes)
     if decode is None or busy < 2 or findings.choice.settings.split_mode != "layer" or findings.offloaded:
         return
-    best = min(
-        ((alone, time.step_s) for alone in _alone(findings) if (time := decode_of(alone, findings.assumptions))),
-        key=lambda pair: pair[1],
-        default=None,
-    )
-    if best is None or best[1] * LEAST_GAIN > decode.step_s:
+    steps = ((step.step_s, index) for index in _alone(findings) if (step := decode_on_one(findings.speed, index)))
+    step_s, index = min(steps, default=(decode.step_s, 0))
+    if step_s * LEAST_GAIN > decode.step_s:
         return
-    choice, step_s = best
-    index = choice.settings.main_gpu
     gpu = findings.rig.gpus[index]
     gain = decode.step_s / step_s
     yield Advice(
@@ -44,13 +38,13 @@ def _single_fast_gpu(findings: Findings) -> Iterator[Advice]:
     )
 
 
-def _alone(findings: Findings) -> Iterator[Choice]:
-    """Weights and caches on one card alone, on each kind of card that has room for all of it at this context."""
+def _alone(findings: Findings) -> Iterator[int]:
+    """The first of each kind of card that has room for everything at this context."""
     held_bytes = sum([device.weights_bytes + device.kv_bytes for device in findings.placement.devices])
-    question, context_tokens = findings.choice.question, findings.choice.context_tokens
-    for index, gpu in enumerate(findings.rig.gpus):
-        if gpu.usable_bytes < held_bytes or findings.rig.gpus.index(gpu) != index:
+    gpus, question = findings.rig.gpus, findings.choice.question
+    for index, gpu in enumerate(gpus):
+        if gpu.usable_bytes < held_bytes or gpus.index(gpu) != index:
             continue
         alone = replace(findings.choice.settings, split_mode="none", main_gpu=index, tensor_split=None)
-        if largest_context(question, alone) >= context_tokens:
-            yield question.hold(alone, context_tokens)
+        if largest_context(question, alone) >= findings.choice.context_tokens:
+            yield index

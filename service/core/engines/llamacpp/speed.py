@@ -1,6 +1,6 @@
 """Speed of a placement: reads of every device and the host, turned into decode and prefill times."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from service.core.architectures.hparams import Hparams
@@ -14,7 +14,7 @@ from service.core.engines.llamacpp.reads import (
 )
 from service.core.engines.llamacpp.slots import CPU
 from service.core.engines.llamacpp.versions import version_rules
-from service.core.engines.llamacpp.weights import Weights
+from service.core.engines.llamacpp.weights import NO_WEIGHTS, Weights
 from service.core.links import hidden_state_bytes
 from service.core.prefill import PrefillWork, prefill_s
 from service.core.speed import Assumptions, Decode, DecodeWork, Processor, Step, decode, gpu_processor, host_processor
@@ -26,22 +26,6 @@ from service.core.speed_constants import (
     ROW_SYNC_S,
 )
 from service.core.types import Backend, Rig
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Speed:
-    """Reads and times of a choice.
-
-    device_reads, host_read: bytes for one token of one stream. decode: one step of all streams, None where a device
-    that works has no known bandwidth; steps: its parts. prefill_s: the whole prompt of one stream, None where a rate is
-    not known.
-    """
-
-    device_reads: tuple[int, ...]
-    host_read: int
-    decode: Decode | None
-    steps: tuple[Step, ...]
-    prefill_s: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +66,23 @@ class _Parts:
         return 2 * self.hp.n_layer if busy > 1 else 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speed:
+    """Reads and times of a choice.
+
+    device_reads, host_read: bytes for one token of one stream. decode: one step of all streams, None where a device
+    that works has no known bandwidth; steps: its parts. prefill_s: the whole prompt of one stream, None where a rate is
+    not known. parts: what all of it was computed from.
+    """
+
+    device_reads: tuple[int, ...]
+    host_read: int
+    decode: Decode | None
+    steps: tuple[Step, ...]
+    prefill_s: float | None
+    parts: _Parts
+
+
 def speed_of(choice: Choice, assumptions: Assumptions) -> Speed:
     """Reads and times of `choice`, without what runs beside the model: how often a draft is right is not known."""
     parts = _parts(choice, assumptions)
@@ -92,12 +93,22 @@ def speed_of(choice: Choice, assumptions: Assumptions) -> Speed:
         decode=step,
         steps=step.steps if step else (),
         prefill_s=_prefill_s(parts),
+        parts=parts,
     )
 
 
-def decode_of(choice: Choice, assumptions: Assumptions) -> Decode | None:
-    """One decode step of `choice`, None where a card that works has no known bandwidth."""
-    return _decode(_parts(choice, assumptions))
+def decode_on_one(speed: Speed, index: int) -> Decode | None:
+    """One decode step with everything that the cards hold on card `index` alone, None without its bandwidth."""
+    cards = speed.parts.cards
+    everything = _Part(
+        weights=sum([each.weights for each in cards], NO_WEIGHTS),
+        weights_read_bytes=sum([each.weights_read_bytes for each in cards]),
+        kv_read_bytes=sum([each.kv_read_bytes for each in cards]),
+        kernels=sum([each.kernels for each in cards]),
+        layers=sum([each.layers for each in cards]),
+        processor=cards[index].processor,
+    )
+    return _decode(replace(speed.parts, cards=(everything,)))
 
 
 def _parts(choice: Choice, assumptions: Assumptions) -> _Parts:
