@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeAlias
 
 from service.core.architectures.hparams import Hparams, read_hparams
 from service.core.engines.llamacpp.buffer_types import buffer_rules
@@ -80,15 +80,12 @@ def load_model(model: Model, rig: Rig, settings: LlamaCppSettings, *, load_mtp: 
     hp = read_hparams(model)
     rules = version_rules(settings.version, settings.date)
     split_mode = settings.split_mode or DEFAULT_SPLIT_MODE
-    cards = engine_devices(rig)
-    usable = usable_devices(cards, split_mode)
-    used = chosen_devices(usable, split_mode, settings.main_gpu)
+    cards, usable, used, backends = _devices(rig, split_mode, settings.main_gpu)
     check_device_count(len(used), split_mode)
     check_split_mode(split_mode, used, hp.arch, rules)
     check_tensor_split(settings, usable)
     overrides = _overrides(settings, cards, used, split_mode, rules)
     layout = weight_layout(model, hp, overrides, settings.n_cpu_moe or 0, load_mtp=load_mtp)
-    backends = tuple(device.backend for device in used)
     shares = settings.tensor_split if settings.tensor_split and split_mode != "none" else ()
     slots = _slots(hp, settings, used, shares, joint=split_mode == "tensor")
     if split_mode == "tensor":
@@ -114,6 +111,20 @@ def load_model(model: Model, rig: Rig, settings: LlamaCppSettings, *, load_mtp: 
         locations=locations(layout, slots, backends),
         pipelines=split_mode == "layer" and _pipelines(settings, rules, slots, backends),
     )
+
+
+_Devices: TypeAlias = tuple[Device, ...]
+
+
+@lru_cache(maxsize=1024)
+def _devices(
+    rig: Rig, split_mode: SplitMode, main_gpu: int
+) -> tuple[_Devices, _Devices, _Devices, tuple[Backend, ...]]:
+    """All cards, those llama.cpp would use, those it uses, and the backends of the last."""
+    cards = engine_devices(rig)
+    usable = usable_devices(cards, split_mode)
+    used = chosen_devices(usable, split_mode, main_gpu)
+    return cards, usable, used, tuple(device.backend for device in used)
 
 
 def _overrides(

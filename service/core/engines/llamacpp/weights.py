@@ -126,11 +126,12 @@ def weights_of(tensors: Iterable[LoadedTensor], backend: Backend) -> Weights:
 class SlotSums:
     """Running sums over slots for one backend: entry s sums the slots before s.
 
-    held: what a device of the backend holds; refused: what it cannot compute with and leaves to the host.
+    held: what a device of the backend holds; refused: what it cannot compute with and leaves to the host, None where
+    that is nothing.
     """
 
     held: tuple[Weights, ...]
-    refused: tuple[Weights, ...]
+    refused: tuple[Weights, ...] | None
 
 
 @lru_cache(maxsize=1024)
@@ -142,7 +143,7 @@ def slot_sums(layout: WeightLayout, backend: Backend) -> SlotSums:
         left = [loaded for loaded in tensors if loaded not in supported] if len(supported) < len(tensors) else []
         held.append(held[-1] + weights_of(supported, backend))
         refused.append(refused[-1] + weights_of(left, "cpu"))
-    return SlotSums(held=tuple(held), refused=tuple(refused))
+    return SlotSums(held=tuple(held), refused=tuple(refused) if refused[-1].weights_bytes else None)
 
 
 @lru_cache(maxsize=1024)
@@ -234,16 +235,22 @@ def place_weights(layout: WeightLayout, slots: SlotMap, backends: tuple[Backend,
     Source: src/llama-model.cpp:1543-1614 and src/llama-model-loader.cpp:1116-1390
     (llama.cpp in llama-cpp-python 0.3.36); ggml/src/ggml-alloc.c:1168-1229 (sizes of buffers).
     """
-    devices = [pinned_weights(layout, device, backend) for device, backend in enumerate(backends)]
-    host = input_weights(layout) + pinned_weights(layout, CPU, "cpu")
+    devices = [NO_WEIGHTS] * len(backends)
+    host = input_weights(layout)
     for run in slots.runs:
         sums = slot_sums(layout, "cpu" if run.device == CPU else backends[run.device])
         held = sums.held[run.end] - sums.held[run.first]
         if run.device == CPU:
             host += held
-        else:
-            devices[run.device] += held
+            continue
+        devices[run.device] = held
+        if sums.refused is not None:
             host += sums.refused[run.end] - sums.refused[run.first]
+    for target in layout.overridden:
+        if target == CPU:
+            host += pinned_weights(layout, CPU, "cpu")
+        else:
+            devices[target] += pinned_weights(layout, target, backends[target])
     for shared in layout.shared:
         supported = [supports_weight(backend, shared.op, shared.tensor, layout.hp) for backend in backends]
         targets = copies(shared, layout, slots, supported)
