@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from service.core.architectures.hparams import Hparams
 from service.core.engines.llamacpp.compute.repetition import REORDERED_WINDOW, WINDOW, kept_blocks
-from service.core.engines.llamacpp.compute.weights import weight_table
+from service.core.engines.llamacpp.compute.weights import BLOCK_PREFIX, weight_table
 from service.core.engines.llamacpp.graphs import ArchitectureGraph, architecture_graph
 from service.core.engines.llamacpp.slots import CPU, SlotMap
 from service.core.types import Model
@@ -81,12 +81,12 @@ def representatives(
     stands_for = list(range(len(backends)))
     built: dict[Hashable, int] = {}
     key: list[Hashable] = []
-    elsewhere = _moved_by_block(moved) if moved else {}
+    elsewhere = _moved_by_block(model, moved, with_types=with_types) if moved else {}
     for run in slots.runs:
         end = min(run.end, hp.n_layer)
         typed = with_types and run.device == CPU
         if elsewhere or typed or every_block:
-            signatures = _signatures(model, hp, run.first, end, elsewhere, typed=typed, with_types=with_types)
+            signatures = _signatures(model, hp, run.first, end, elsewhere, typed=typed)
             kept, kinds = (
                 (tuple(range(len(signatures))), tuple(signatures)) if every_block else _kept(model, signatures, window)
             )
@@ -102,10 +102,12 @@ def representatives(
     return Representatives(layers=tuple(layers), stands_for=tuple(stands_for), key=tuple(key))
 
 
-def draft_representatives(hp: Hparams, slots: SlotMap, n_devices: int, moved: Mapping[str, int]) -> Representatives:
+def draft_representatives(
+    model: Model, hp: Hparams, slots: SlotMap, n_devices: int, moved: Mapping[str, int]
+) -> Representatives:
     """The draft (MTP) layers, which are few: all of them."""
     layers = range(hp.n_layer, hp.n_layer_all)
-    elsewhere = _moved_by_block(moved) if moved else {}
+    elsewhere = _moved_by_block(model, moved, with_types=True) if moved else {}
     places = tuple((slots.device_of(il), elsewhere.get(il)) for il in layers)
     return Representatives(
         layers=tuple(layers),
@@ -125,41 +127,42 @@ def _kept(model: Model, signatures: Sequence[Hashable], window: int) -> _Kept:
 
 @lru_cache(maxsize=8192)
 def _kept_plain(model: Model, hp: Hparams, first: int, end: int, window: int) -> _Kept:
-    return _kept(model, _signatures(model, hp, first, end, {}, typed=False, with_types=False), window)
+    return _kept(model, _signatures(model, hp, first, end, {}, typed=False), window)
 
 
 def _signatures(
-    model: Model,
-    hp: Hparams,
-    first: int,
-    end: int,
-    elsewhere: Mapping[int, Hashable],
-    *,
-    typed: bool,
-    with_types: bool,
+    model: Model, hp: Hparams, first: int, end: int, elsewhere: Mapping[int, Hashable], *, typed: bool
 ) -> list[Hashable]:
-    """What distinguishes blocks of one run; the last block of all differs, because only outputs are wanted of it."""
-    kinds = block_kinds(model, hp)
+    """What distinguishes blocks of one run; the last block of all differs, because only outputs are wanted of it.
+
+    elsewhere: weights that are not where their block is; typed: whether types of all weights matter.
+    """
+    kinds, types, last = block_kinds(model, hp), _type_kinds(model) if typed else (), hp.n_layer - 1
     return [
-        (
-            kinds[il],
-            elsewhere.get(il),
-            _types(model, il) if typed or (with_types and il in elsewhere) else None,
-            il == hp.n_layer - 1,
-        )
-        for il in range(first, end)
+        (kinds[il], elsewhere.get(il), types[il] if il < len(types) else None, il == last) for il in range(first, end)
     ]
 
 
-def _types(model: Model, il: int) -> tuple[tuple[str, int], ...]:
-    blocks = weight_table(model).blocks
-    return tuple(sorted((name, tensor.type.id) for name, tensor in blocks[il].items())) if il < len(blocks) else ()
+@lru_cache(maxsize=256)
+def _type_kinds(model: Model) -> tuple[int, ...]:
+    """A number per block, equal where all tensors of two blocks have the same types."""
+    numbers: dict[Hashable, int] = {}
+    return tuple(
+        numbers.setdefault(frozenset((name, tensor.type.id) for name, tensor in block.items()), len(numbers))
+        for block in weight_table(model).blocks
+    )
 
 
-def _moved_by_block(locations: Mapping[str, int]) -> dict[int, tuple[tuple[str, int], ...]]:
-    moved: dict[int, list[tuple[str, int]]] = {}
+Moved = tuple[tuple[str, int, int | None], ...]
+"""Weights of a block that lie elsewhere: name, device, and type where that matters."""
+
+
+def _moved_by_block(model: Model, locations: Mapping[str, int], *, with_types: bool) -> dict[int, Moved]:
+    tensors = model.tensor_by_name
+    moved: dict[int, list[tuple[str, int, int | None]]] = {}
     for name, device in locations.items():
-        if name.startswith("blk."):
-            number, _, rest = name[4:].partition(".")
-            moved.setdefault(int(number), []).append((rest, device))
+        if name.startswith(BLOCK_PREFIX):
+            number, _, rest = name[len(BLOCK_PREFIX) :].partition(".")
+            type_id = tensors[name].type.id if with_types else None
+            moved.setdefault(int(number), []).append((rest, device, type_id))
     return {il: tuple(sorted(names)) for il, names in moved.items()}

@@ -5,7 +5,7 @@ Source: what llama_context::graph_reserve reads, src/llama-context.cpp:2523-2600
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -15,6 +15,7 @@ from service.core.engines.llamacpp.compute.block_kinds import Representatives, d
 from service.core.engines.llamacpp.compute.footprint import SYMBOLS
 from service.core.engines.llamacpp.compute.question import ComputeQuestion
 from service.core.engines.llamacpp.compute.shape_twins import shape_twin
+from service.core.engines.llamacpp.compute.weights import BLOCK_PREFIX
 from service.core.engines.llamacpp.context import ContextNumbers
 from service.core.engines.llamacpp.slots import SlotMap
 from service.core.engines.llamacpp.versions import CHANGES, Rule, VersionRules
@@ -26,6 +27,7 @@ class GraphInputs:
     """A question whose context length is symbolic, or kept where `symbolic` is off.
 
     built: the blocks that are looked at; two inputs with equal `built_key` have equal graphs whatever their slots.
+    moved: weights that are not where their slot is; moved_outside: those of no block, which that key does not tell.
     """
 
     model: Model
@@ -37,7 +39,8 @@ class GraphInputs:
     built: Representatives = field(compare=False)
     built_key: Hashable
     backends: tuple[Backend, ...]
-    moved: tuple[tuple[str, int], ...]
+    moved: Mapping[str, int] = field(compare=False)
+    moved_outside: tuple[tuple[str, int], ...]
     pipeline_copies: int
     op_offload: bool
     fit_view: bool
@@ -62,7 +65,7 @@ def graph_inputs(question: ComputeQuestion, *, symbolic: bool, every_block: bool
         model = shape_twin(model)
         hp = read_hparams(model)
     built = (
-        draft_representatives(hp, slots, len(question.backends), moved)
+        draft_representatives(model, hp, slots, len(question.backends), moved)
         if ctx.mtp
         else representatives(
             model,
@@ -85,7 +88,8 @@ def graph_inputs(question: ComputeQuestion, *, symbolic: bool, every_block: bool
         built=built,
         built_key=built.key,
         backends=question.backends,
-        moved=tuple(moved.items()),
+        moved=moved,
+        moved_outside=tuple((name, device) for name, device in moved.items() if not name.startswith(BLOCK_PREFIX)),
         pipeline_copies=question.pipeline_copies,
         op_offload=op_offload,
         fit_view=question.fit_view,

@@ -54,7 +54,7 @@ def built_graph(inputs: GraphInputs, batch: Batch, *, fused_post: bool = True) -
         backends=_block_backends(slots, host),
         output_backend=host if slots.output_device == CPU else slots.output_device,
         host=host,
-        moved={name: host if device == CPU else device for name, device in inputs.moved},
+        moved={name: host if device == CPU else device for name, device in inputs.moved.items()},
         pins=not inputs.fit_view and (batch.n_tokens < OFFLOAD_MIN_BATCH or slots.fully_offloaded),
         hard_pins=not inputs.fit_view,
         fused_post=fused_post,

@@ -10,7 +10,7 @@ from typing import Final
 from service.core.engines.llamacpp.compute.node import WEIGHT, Node, leaf
 from service.core.types import Model, Tensor
 
-_PREFIX: Final = "blk."
+BLOCK_PREFIX: Final = "blk."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -59,8 +59,8 @@ def weight_table(model: Model) -> WeightTable:
     blocks: dict[int, dict[str, Tensor]] = {}
     for tensor in model.tensors:
         name = tensor.name
-        if name.startswith(_PREFIX):
-            number, _, rest = name[len(_PREFIX) :].partition(".")
+        if name.startswith(BLOCK_PREFIX):
+            number, _, rest = name[len(BLOCK_PREFIX) :].partition(".")
             if number.isdecimal():
                 blocks.setdefault(int(number), {})[rest] = tensor
                 continue
