@@ -1,11 +1,11 @@
 """`rigfit plan`: a model and flags as llama.cpp spells them, or requests as JSON."""
 
 import sys
-from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from service.core.problems import InvalidRequest, PlanProblem
+from service.core.problems import InvalidRequest
 from service.shells.cli import flags
 from service.shells.cli.problems import PROBLEM_EXIT_STATUS, exit_on_problem
 
@@ -100,27 +100,13 @@ def _answer_one(source: str) -> None:
 
 
 def _answer_lines(source: str) -> None:
-    """Answer each line as soon as it is read."""
-    with exit_on_problem(as_json=False), _opened(source) as stream:
-        for answer in _answers(stream):
-            sys.stdout.buffer.write(answer + b"\n")
+    """Answer lines as soon as they are read: a few at a time here, many at a time on all processors."""
+    from service.shells.cli.answers import answers  # noqa: PLC0415
+
+    with exit_on_problem(as_json=False), _opened(source) as stream, closing(answers(stream)) as answered:
+        for line in answered:
+            sys.stdout.buffer.write(line + b"\n")
             sys.stdout.buffer.flush()
-
-
-def _answers(lines: BinaryIO) -> Iterator[bytes]:
-    from service.contract.problem import problem_of  # noqa: PLC0415
-    from service.contract.validation import parse_request  # noqa: PLC0415
-    from service.planning.local import local_planner  # noqa: PLC0415
-
-    planner = local_planner()
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            yield b'{"plan":' + planner.plan(parse_request(line)).model_dump_json().encode() + b"}"
-        except PlanProblem as refused:
-            answer = problem_of(refused, instance=f"line {number}")
-            yield b'{"problem":' + answer.model_dump_json(exclude_defaults=True).encode() + b"}"
 
 
 def _opened(source: str) -> BinaryIO:

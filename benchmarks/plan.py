@@ -1,0 +1,173 @@
+"""How long plans take: `python benchmarks/plan.py`.
+
+In process, `Planner.plan` on requests that are already read, without writing JSON: explicit plans over four cards whose
+context and shares differ from one to the next, so that nothing but what belongs to the model is remembered; plans with
+everything open; the first plan of a model. Then `rigfit plan --requests` on 1,000 lines of many models, rigs and
+contexts, the start of the process included.
+
+Times in process are CPU times, medians over all plans. "references" are the same in units of a fixed piece of plain
+Python that runs in between, for comparing machines and loads.
+"""
+
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from service.contract.request import PlanRequest
+from service.contract.validation import validate_request
+from service.planning.catalogues import BuiltinCatalogues
+from service.planning.planner import Planner
+
+CHECKOUT = Path(__file__).parent.parent
+GOLDEN = CHECKOUT / "tests" / "golden"
+# one architecture with 22, 80 and 126 blocks
+BY_BLOCKS = {22: "tinyllama-1.1b:Q4_K_M", 80: "llama-3.3-70b:Q4_K_M", 126: "llama-3.1-405b:Q4_K_M"}
+OPEN = ("llama-3.3-70b:Q4_K_M", "gpt-oss-120b:MXFP4", "deepseek-v3.2:Q4_K_M", "kimi-k3:Q4_K_M")
+RIGS = (
+    ["rtx-3090"],
+    ["2x rtx-3090"],
+    ["4x rtx-3090"],
+    ["rtx-5090", "rtx-4090"],
+    ["2x h100-sxm5-80gb"],
+    ["rtx-3060-12gb", "rtx-4060-ti-16gb"],
+    ["rx-7900-xtx"],
+    ["apple-m3-ultra-80-core-gpu"],
+)
+LINES, FEW_MODELS, EXPLICIT_PLANS, OPEN_PLANS = 1000, 24, 2000, 40
+
+
+def explicit_requests(model: str, count: int, seed: int) -> list[PlanRequest]:
+    """Plans that leave nothing open on four cards, with contexts and shares drawn at random."""
+    draw = random.Random(seed)  # noqa: S311 - the same questions in every run
+    return [
+        validate_request(
+            {
+                "model": model,
+                "rig": {"gpus": ["4x h100-sxm5-80gb"]},
+                "workload": {"context_tokens": draw.randrange(512, 65_536)},
+                "engine": {"n_gpu_layers": "all", "tensor_split": [draw.randint(80, 120) / 100 for _ in range(4)]},
+            }
+        )
+        for _ in range(count)
+    ]
+
+
+def open_requests(model: str, gpus: Sequence[str], count: int, seed: int) -> list[PlanRequest]:
+    """Plans that leave everything open but a context drawn at random."""
+    draw = random.Random(seed)  # noqa: S311 - the same questions in every run
+    return [
+        validate_request(
+            {"model": model, "rig": {"gpus": list(gpus)}, "workload": {"context_tokens": draw.randrange(512, 65_536)}}
+        )
+        for _ in range(count)
+    ]
+
+
+def reference() -> int:
+    """A fixed piece of plain Python: calls, attributes, dicts and arithmetic as a plan has them."""
+    totals: dict[int, int] = {}
+    for number in range(300):
+        totals[number % 7] = totals.get(number % 7, 0) + len(str(number)) * number
+    return max(totals.values())
+
+
+def cpu_s(work: Callable[[], object]) -> float:
+    """CPU time of one call."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def report(label: str, planner: Planner, requests: Sequence[PlanRequest]) -> None:
+    """One line: median and 95th percentile of a plan, and the median in references."""
+    times, references = [], []
+    for request in requests:
+        times.append(cpu_s(lambda request=request: planner.plan(request)))  # type: ignore[misc]
+        references.append(cpu_s(reference))
+    times.sort()
+    median_s = statistics.median(times)
+    print(
+        f"  {label:44} {median_s * 1e6:9.0f} µs  p95 {times[len(times) * 95 // 100] * 1e6:9.0f} µs"
+        f"  {median_s / statistics.median(references):8.1f} references"
+    )
+
+
+def explicit_plans() -> None:
+    """Cost of a plan by the number of blocks, and with the cards too small."""
+    print("explicit plans over 4 cards, contexts and shares at random")
+    for blocks, model in BY_BLOCKS.items():
+        planner = Planner(BuiltinCatalogues())
+        for request in explicit_requests(model, 200, seed=1):
+            planner.plan(request)
+        report(f"{blocks} blocks, {model}", planner, explicit_requests(model, EXPLICIT_PLANS, seed=2))
+
+
+def open_plans() -> None:
+    """Cost of choosing everything, and of everything that is made once per model."""
+    print("everything open, contexts at random")
+    for model in OPEN:
+        planner = Planner(BuiltinCatalogues())
+        first = open_requests(model, ["2x rtx-3090"], 1, seed=3)
+        report(f"first plan of {model} on 2 cards", planner, first)
+        report("further ones", planner, open_requests(model, ["2x rtx-3090"], OPEN_PLANS, seed=4))
+
+
+def golden_requests(models: int | None) -> Iterator[dict[str, Any]]:
+    """Requests made of rows of the golden tables, on rigs of the catalogue in turn, of the first `models` models."""
+    known: dict[str, None] = {}
+    for file in ("placement", "placement_new"):
+        for number, line in enumerate((GOLDEN / f"{file}.jsonl").read_text("utf-8").splitlines()):
+            row = json.loads(line)
+            known.setdefault(row["model"])
+            if models is not None and list(known).index(row["model"]) >= models:
+                continue
+            config = row["config"]
+            streams = {"parallel": config["n_parallel"]} if "n_parallel" in config else {}
+            fields = ("n_ubatch", "flash_attn", "cache_type_k", "cache_type_v", "kv_unified", "n_cpu_moe", "swa_full")
+            yield {
+                "model": row["model"],
+                "rig": {"gpus": RIGS[number % len(RIGS)]},
+                "workload": {"context_tokens": config["ctx"], **streams},
+                "engine": {field: config[field] for field in fields if field in config},
+            }
+
+
+def command_line() -> None:
+    """Wall and CPU time of `rigfit plan --requests` for 1,000 lines."""
+    print(f"rigfit plan --requests, {LINES:,} lines, {os.cpu_count()} processors")
+    for label, models in ((f"{FEW_MODELS} models", FEW_MODELS), ("50 models", None)):
+        requests = list(golden_requests(models))
+        lines = [json.dumps(requests[number % len(requests)]) for number in range(LINES)]
+        before, start = os.times(), time.perf_counter()
+        ran = subprocess.run(
+            [Path(sys.executable).parent / "rigfit", "plan", "--requests", "-"],
+            input="\n".join(lines).encode(),
+            stdout=subprocess.PIPE,
+            check=True,
+        )
+        wall_s, after = time.perf_counter() - start, os.times()
+        used_s = after.children_user + after.children_system - before.children_user - before.children_system
+        answers = ran.stdout.splitlines()
+        problems = sum(answer.startswith(b'{"problem"') for answer in answers)
+        assert len(answers) == LINES
+        what = f"{label}, {len(set(lines)):,} different lines, {problems} problems"
+        print(f"  {what}: {wall_s:6.2f} s wall, {used_s:6.2f} s CPU")
+
+
+def main() -> None:
+    """Print all tables."""
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
+    explicit_plans()
+    open_plans()
+    command_line()
+
+
+if __name__ == "__main__":
+    main()

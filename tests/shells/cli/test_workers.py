@@ -1,0 +1,85 @@
+"""Many requests at once, answered by several processes."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+from service.shells.cli.answers import MANY_LINES, answers
+from service.shells.cli.lines import BATCH_LINES, answer, batches
+from service.shells.cli.workers import Workers
+from tests.servers import COMMAND
+
+MODELS = ("llama-3.2-1b:Q4_K_M", "nothing", "qwen3-0.6b:Q4_K_M", "llama-3.2-3b:Q4_K_M")
+GPUS = ("rtx-3090", "2x rtx-3090", "rtx-3060-12gb")
+
+
+def question(number: int) -> str:
+    """One of many questions, of which one in four names no model that there is."""
+    return json.dumps(
+        {
+            "model": MODELS[number % len(MODELS)],
+            "rig": {"gpus": [GPUS[number % len(GPUS)]]},
+            "workload": {"context_tokens": 512 * (1 + number % 32)},
+        }
+    )
+
+
+QUESTIONS = [question(number) for number in range(MANY_LINES + 60)]
+
+
+def stream(lines: list[str]) -> io.BytesIO:
+    return io.BytesIO("\n".join(lines).encode())
+
+
+def test_several_processes_give_the_answers_of_one() -> None:
+    """Blank lines, problems and order included."""
+    lines = ["", *QUESTIONS, "{", "  ", *QUESTIONS[:3]]
+    assert list(answers(stream(lines), processes=3)) == list(answers(stream(lines), processes=1))
+
+
+def test_lines_of_a_process_that_ends_early_are_answered() -> None:
+    """A process that is killed with lines in hand loses none of them."""
+    lines = [line for batch in batches(stream(QUESTIONS)) for line in batch]
+    workers = Workers(2)
+    try:
+        answered = workers.answers(lines)
+        found = [next(answered)]
+        for process in list(workers._processes.values()):
+            process.kill()
+        found += answered
+    finally:
+        workers.close()
+    assert found == [answer(line) for line in lines]
+
+
+def test_an_interrupt_ends_all_processes(tmp_path: Path) -> None:
+    """Ctrl-C stops at once, without a traceback, and leaves nobody who holds the output open."""
+    path = tmp_path / "questions.jsonl"
+    path.write_text("\n".join(QUESTIONS * 10))
+    with subprocess.Popen(
+        [COMMAND, "plan", "--requests", str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        os.killpg(process.pid, signal.SIGINT)
+        said, complained = process.communicate(timeout=30)
+    assert process.returncode != 0
+    assert said.count(b"\n") < 10 * len(QUESTIONS) - 1
+    assert b"Traceback" not in complained
+
+
+def test_a_batch_is_what_is_there() -> None:
+    """Lines keep their numbers over batches, the last one needs no end, and blank ones are no lines."""
+    text = b"\n".join([b"one", b"", b"three", *[b"more"] * BATCH_LINES, b"last"])
+    found = list(batches(io.BytesIO(text)))
+    numbers = [line.number for batch in found for line in batch]
+    assert numbers == [1, *range(3, BATCH_LINES + 5)]
+    assert [line.text for line in found[0][:2]] == [b"one", b"three"]
+    assert found[-1][-1].text == b"last"
+    assert max(map(len, found)) <= BATCH_LINES
