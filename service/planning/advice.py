@@ -22,7 +22,7 @@ def _single_fast_gpu(findings: Findings) -> Iterator[Advice]:
     """One card that holds everything decodes faster than a layer split, whose stages add up."""
     decode = findings.speed.decode
     busy = sum(1 for device in findings.placement.devices if device.weights_bytes)
-    if decode is None or busy < 2 or findings.choice.settings.split_mode != "layer" or findings.offloaded:
+    if decode is None or busy < 2 or findings.placement.split_mode != "layer" or findings.offloaded:
         return
     steps = ((step.step_s, index) for index in _alone(findings) if (step := decode_on_one(findings.speed, index)))
     step_s, index = min(steps, default=(decode.step_s, 0))

@@ -74,7 +74,7 @@ def _engine(findings: Findings) -> EnginePlan:
         version=settings.version,
         date=settings.date,
         tool=settings.tool,
-        split_mode=settings.split_mode or "layer",
+        split_mode=placement.split_mode,
         main_gpu=settings.main_gpu,
         tensor_split=_shares(findings),
         n_gpu_layers=placement.slots.n_slots - _slots_on_host(findings),
@@ -111,7 +111,7 @@ def _shares(findings: Findings) -> list[float] | None:
     if settings.tensor_split is not None:
         return list(settings.tensor_split)
     cards = range(len(findings.rig.gpus))
-    if settings.split_mode != "layer" or len(cards) < 2:
+    if findings.placement.split_mode != "layer" or len(cards) < 2:
         return None
     ranges = (slots.range_of(card) for card in cards)
     return [float(end - first) for first, end in ranges]
@@ -194,6 +194,8 @@ def _estimate(mid: float, range_fraction: float) -> Estimate:
 
 def _command(findings: Findings) -> Command:
     choice = findings.choice
-    workload = replace(choice.question.workload, context_tokens=choice.context_tokens)
+    workload = choice.question.workload
+    if workload.context_tokens != choice.context_tokens:
+        workload = replace(workload, context_tokens=choice.context_tokens)
     command = command_of(findings.model, findings.rig, choice.settings, workload, findings.companions)
     return Command(argv=list(command.argv), env=dict(command.env), text=command.text, verify=command.verify)

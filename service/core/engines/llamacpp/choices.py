@@ -31,6 +31,8 @@ def choose(
     Raises as `place` does.
     """
     choice = _chosen(model, rig, settings, workload.context_tokens, workload.parallel, companions)
+    if workload == choice.question.workload:
+        return choice
     return replace(choice, question=replace(choice.question, workload=workload))
 
 
@@ -53,7 +55,6 @@ def _chosen(
         may_balance=settings.n_gpu_layers is None,
         may_use_one_card=settings.n_gpu_layers is None and settings.split_mode is None,
     )
-    settings = settings if settings.split_mode else replace(settings, split_mode="layer")
     full = settings if settings.n_gpu_layers is not None else replace(settings, n_gpu_layers="all")
     found = (
         _largest_fitting(question, full) if context_tokens is None else first_fitting(question, full, context_tokens)

@@ -1,6 +1,6 @@
 """Speed of a placement: reads of every device and the host, turned into decode and prefill times."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from service.core.architectures.hparams import Hparams
@@ -108,7 +108,18 @@ def decode_on_one(speed: Speed, index: int) -> Decode | None:
         layers=sum([each.layers for each in cards]),
         processor=cards[index].processor,
     )
-    return _decode(replace(speed.parts, cards=(everything,)))
+    parts = speed.parts
+    return _decode(
+        _Parts(
+            choice=parts.choice,
+            hp=parts.hp,
+            shape=parts.shape,
+            cards=(everything,),
+            host=parts.host,
+            together=False,
+            assumptions=parts.assumptions,
+        )
+    )
 
 
 def _parts(choice: Choice, assumptions: Assumptions) -> _Parts:

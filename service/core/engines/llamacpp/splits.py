@@ -53,8 +53,9 @@ def _may_balance(question: Question, default: Choice) -> bool:
 
 def _is_open(default: Choice) -> bool:
     """Whether there are several cards and nothing says how layers go over them."""
-    settings, cards = default.settings, default.placement.device_order
-    return len(cards) > 1 and settings.split_mode == "layer" and settings.tensor_split is None
+    placement = default.placement
+    several = len(placement.device_order) > 1 and placement.split_mode == "layer"
+    return several and default.settings.tensor_split is None
 
 
 def _one_card(question: Question, default: Choice) -> Iterator[LlamaCppSettings]:
