@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Any
 
-from service.contract.plan import Plan
+from service.contract.plan import LlamaCppEnginePlan, Plan
 from service.contract.validation import validate_request
 from service.planning.catalogues import BuiltinCatalogues
 from service.planning.planner import Planner
@@ -22,3 +22,9 @@ def ask(model: object, *gpus: object, context_tokens: int | None = None, **parts
         workload["context_tokens"] = context_tokens
     rig = {"gpus": list(gpus), "host": parts.pop("host", {}), **parts.pop("rig", {})}
     return builtin_planner().plan(validate_request({"model": model, "rig": rig, "workload": workload, **parts}))
+
+
+def llamacpp(plan: Plan) -> LlamaCppEnginePlan:
+    """The engine part of a plan that is llama.cpp's."""
+    assert isinstance(plan.engine, LlamaCppEnginePlan)
+    return plan.engine

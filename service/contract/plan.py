@@ -31,8 +31,8 @@ class ModelSummary(BaseModel):
     trained_context_tokens: int = Field(description="Context the model was trained for, in tokens.", examples=[131072])
 
 
-class EnginePlan(BaseModel):
-    """Every engine field as it was resolved."""
+class LlamaCppEnginePlan(BaseModel):
+    """Every field of llama.cpp as it was resolved."""
 
     model_config = ANSWER
 
@@ -67,6 +67,39 @@ class EnginePlan(BaseModel):
     )
     n_ctx: int = Field(description="Context in tokens after the engine's rounding.")
     n_ctx_seq: int = Field(description="Context of one stream in tokens.")
+
+
+class VllmEnginePlan(BaseModel):
+    """Every field of vLLM as it was resolved, and what it makes of them."""
+
+    model_config = ANSWER
+
+    name: Literal["vllm"]
+    version: str | None = Field(description="Release asked for; null: the newest known.")
+    date: str | None = Field(description="Date asked for.")
+    tensor_parallel_size: int = Field(description="Cards that share every layer.")
+    pipeline_parallel_size: int = Field(description="Stages of consecutive layers.")
+    data_parallel_size: int = Field(description="Replicas that serve side by side.")
+    pp_layer_partition: list[int] = Field(description="Layers of each stage.")
+    gpu_memory_utilization: float = Field(description="Share of each card's memory that vLLM may use.")
+    max_model_len: int = Field(description="Longest sequence in tokens.")
+    max_num_batched_tokens: int = Field(description="Tokens per step.")
+    max_num_seqs: int = Field(description="Sequences per step.")
+    kv_cache_dtype: str
+    enforce_eager: bool
+    cpu_offload_gib: float = Field(description="Weights kept in host memory per card, in GiB.")
+    enable_expert_parallel: bool
+    rules_version: str = Field(description="Source that the rules follow.")
+    dtype: str = Field(description="Type of activations and of weights that are not quantised.")
+    quantization: str | None = Field(description="How weights are quantised; null: not at all.")
+    block_size: int = Field(description="Tokens of one block of the KV cache.")
+    num_gpu_blocks: int = Field(description="Blocks of the KV cache; the least over all ranks.")
+    kv_cache_tokens: int = Field(description="Tokens that the KV cache holds, of one replica.")
+    max_concurrency: float = Field(description="Sequences of max_model_len that the KV cache holds, of one replica.")
+    available_kv_bytes: int = Field(description="Bytes for the KV cache on the rank that has the fewest.")
+
+
+EnginePlan: TypeAlias = Annotated[LlamaCppEnginePlan | VllmEnginePlan, Field(discriminator="name")]
 
 
 class DevicePlan(BaseModel):

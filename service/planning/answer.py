@@ -6,9 +6,9 @@ from service.contract.plan import (
     BreakdownStep,
     Command,
     DevicePlan,
-    EnginePlan,
     Estimate,
     HostPlan,
+    LlamaCppEnginePlan,
     ModelSummary,
     Plan,
     SpeedPlan,
@@ -66,10 +66,10 @@ def _model(findings: Findings) -> ModelSummary:
     )
 
 
-def _engine(findings: Findings) -> EnginePlan:
+def _engine(findings: Findings) -> LlamaCppEnginePlan:
     settings, placement = findings.choice.settings, findings.placement
     ctx = placement.ctx
-    return EnginePlan(
+    return LlamaCppEnginePlan(
         name="llama.cpp",
         version=settings.version,
         date=settings.date,

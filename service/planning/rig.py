@@ -11,7 +11,7 @@ from service.core.types import Gpu, Host, Rig
 MAX_DEVICES = 16
 
 
-def rig_of(request: contract.RigRequest, catalogue: GpuCatalog) -> Rig:
+def rig_of(request: contract.RigRequest, catalogue: GpuCatalog, *, most_devices: int = MAX_DEVICES) -> Rig:
     """Resolve every card, in order.
 
     Raises UnknownGpu, InvalidRequest or Contradiction for a card, Unsupported for more devices than the engine takes.
@@ -24,9 +24,9 @@ def rig_of(request: contract.RigRequest, catalogue: GpuCatalog) -> Rig:
     gpus: list[Gpu] = []
     for entry in request.gpus:
         gpus.extend(_devices(entry, catalogue, host))
-        if len(gpus) > MAX_DEVICES:
+        if len(gpus) > most_devices:
             raise Unsupported(
-                f"The rig has more than {MAX_DEVICES} devices, the most that llama.cpp takes: leave some out.",
+                f"The rig has more than {most_devices} devices, the most that the engine takes: leave some out.",
                 fields=("rig.gpus",),
             )
     return Rig(gpus=tuple(gpus), host=host)

@@ -4,11 +4,22 @@ import csv
 import io
 from collections.abc import Mapping
 
-from service.contract.plan import Plan
+from service.contract.plan import EnginePlan, LlamaCppEnginePlan, Plan
 
 Cell = str | int | float | bool | None
 # a cell that starts like this would run as a formula where the row is opened
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+_DIVISION: dict[str, Cell] = dict.fromkeys(
+    (
+        "engine",
+        "split_mode",
+        "n_gpu_layers",
+        "tensor_parallel_size",
+        "pipeline_parallel_size",
+        "data_parallel_size",
+    )
+)
 
 
 def row_of_plan(plan: Plan) -> Mapping[str, Cell]:
@@ -35,10 +46,21 @@ def row_of_plan(plan: Plan) -> Mapping[str, Cell]:
         "prefill_tokens_per_s": speed.prefill_tokens_per_s.mid if speed and speed.prefill_tokens_per_s else None,
         "ttft_s": speed.ttft_s.mid if speed and speed.ttft_s else None,
         "limited_by": speed.limited_by if speed else None,
-        "split_mode": plan.engine.split_mode,
-        "n_gpu_layers": plan.engine.n_gpu_layers,
+        **_division(plan.engine),
         "warnings": " ".join(warning.code for warning in plan.warnings),
         "command": plan.command.text,
+    }
+
+
+def _division(engine: EnginePlan) -> Mapping[str, Cell]:
+    """How the cards share the model; the same columns for every engine, empty where one has no such thing."""
+    if isinstance(engine, LlamaCppEnginePlan):
+        return _DIVISION | {"engine": engine.name, "split_mode": engine.split_mode, "n_gpu_layers": engine.n_gpu_layers}
+    return _DIVISION | {
+        "engine": engine.name,
+        "tensor_parallel_size": engine.tensor_parallel_size,
+        "pipeline_parallel_size": engine.pipeline_parallel_size,
+        "data_parallel_size": engine.data_parallel_size,
     }
 
 

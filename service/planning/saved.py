@@ -4,8 +4,6 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from service.contract.request import PlanRequest
-from service.planning.answer import plan_of
-from service.planning.identity import data_version
 from service.planning.planner import Planner
 from service.store.database import transaction
 from service.store.plans import PlanEntry, SavedPlan, save_plan, saved_plan
@@ -13,14 +11,14 @@ from service.store.plans import PlanEntry, SavedPlan, save_plan, saved_plan
 
 def keep_plan(database: Engine, planner: Planner, request: PlanRequest) -> SavedPlan:
     """Answer and keep; the same question is kept once."""
-    findings = planner.findings(request)
-    plan = plan_of(findings)
+    answer = planner.answer(request)
+    plan = answer.plan
     entry = PlanEntry(
         id=plan.id,
         request=request.model_dump(mode="json"),
         plan=plan.model_dump(mode="json"),
         rules_version=plan.engine.rules_version,
-        data_version=data_version(findings),
+        data_version=answer.data_version,
     )
     with transaction(database) as session:
         return save_plan(session, entry)

@@ -3,27 +3,12 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from service.contract.engine import ENGINE_NAMES, LlamaCppEngine, VllmEngine
+from service.contract.engine import LlamaCppEngine
 from service.core.engines.llamacpp.overrides import parse_override_tensor
 from service.core.engines.llamacpp.settings import LlamaCppSettings, OverrideTensor
-from service.core.problems import Unsupported
 
 # what -ngl's numbers below zero mean (common/arg.cpp:2789, llama.cpp in llama-cpp-python 0.3.36)
 _AUTO, _ALL = -1, -2
-
-
-def planned_engine(engine: LlamaCppEngine | VllmEngine) -> LlamaCppEngine:
-    """The engine where it is one that is planned.
-
-    Raises Unsupported.
-    """
-    if isinstance(engine, VllmEngine):
-        raise Unsupported(
-            "Plans for vllm are not made here yet: ask for engine.name llama.cpp.",
-            suggestions=[name for name in ENGINE_NAMES if name != engine.name],
-            fields=("engine.name",),
-        )
-    return engine
 
 
 def settings_of(engine: LlamaCppEngine) -> LlamaCppSettings:

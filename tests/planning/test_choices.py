@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.contract.plan import DevicePlan, HostPlan, Plan
-from tests.planner import ask
+from tests.planner import ask, llamacpp
 
 LLAMA_70B = "llama-3.3-70b:Q4_K_M"
 QWEN_32B = "qwen3-32b:Q4_K_M"
@@ -68,8 +68,8 @@ def test_a_dense_model_too_large_for_the_card_leaves_layers_on_the_host() -> Non
     plan = ask(LLAMA_70B, "rtx-3090", context_tokens=8192)
     assert plan.verdict == "fits_with_host_offload"
     assert not plan.fits
-    assert plan.engine.n_cpu_moe == 0
-    more = ask(LLAMA_70B, "rtx-3090", context_tokens=8192, engine={"n_gpu_layers": plan.engine.n_gpu_layers + 1})
+    assert llamacpp(plan).n_cpu_moe == 0
+    more = ask(LLAMA_70B, "rtx-3090", context_tokens=8192, engine={"n_gpu_layers": llamacpp(plan).n_gpu_layers + 1})
     assert more.verdict == "does_not_fit"
 
 
@@ -77,9 +77,9 @@ def test_a_mixture_of_experts_leaves_the_fewest_experts_on_the_host() -> None:
     """All layers are on the card without the experts of some blocks; one block less on the host does not fit."""
     plan = ask(QWEN_30B_MOE, "rtx-4060-ti-16gb", context_tokens=16384)
     assert plan.verdict == "fits_with_host_offload"
-    assert plan.engine.n_gpu_layers == 49
-    assert plan.engine.n_cpu_moe > 0
-    fewer = engine_of(plan, n_cpu_moe=plan.engine.n_cpu_moe - 1)
+    assert llamacpp(plan).n_gpu_layers == 49
+    assert llamacpp(plan).n_cpu_moe > 0
+    fewer = engine_of(plan, n_cpu_moe=llamacpp(plan).n_cpu_moe - 1)
     assert ask(QWEN_30B_MOE, "rtx-4060-ti-16gb", context_tokens=16384, engine=fewer).verdict == "does_not_fit"
 
 
@@ -95,7 +95,7 @@ def test_what_the_user_fixed_is_not_changed() -> None:
     """With all layers asked for, what does not fit is said not to fit."""
     plan = ask(LLAMA_70B, "rtx-3090", context_tokens=8192, engine={"n_gpu_layers": "all"})
     assert plan.verdict == "does_not_fit"
-    assert plan.engine.n_gpu_layers == 81
+    assert llamacpp(plan).n_gpu_layers == 81
     assert "out-of-memory" in [warning.code for warning in plan.warnings]
 
 
@@ -103,7 +103,7 @@ def test_layers_fixed_below_all_are_an_offload_that_was_asked_for() -> None:
     """Some layers on the host, as asked: that fits with host offload."""
     plan = ask(LLAMA_70B, "rtx-3090", context_tokens=8192, engine={"n_gpu_layers": 20})
     assert plan.verdict == "fits_with_host_offload"
-    assert plan.engine.n_gpu_layers == 20
+    assert llamacpp(plan).n_gpu_layers == 20
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_whatever_lies_on_the_host_is_an_offload(engine: dict[str, Any]) -> None
 def test_llama_cpp_divides_by_free_memory_where_that_fits() -> None:
     """Two equal cards get the split that the engine makes by itself."""
     plan = ask(LLAMA_70B, "2x rtx-3090", context_tokens=16384)
-    assert plan.engine.tensor_split == [41, 40]
+    assert llamacpp(plan).tensor_split == [41, 40]
     assert "-ts" not in plan.command.argv
 
 
@@ -215,7 +215,7 @@ def test_layers_and_bytes_are_conserved(gpus: list[str], context_tokens: int) ->
     """Every layer is in one place, and no weight is lost between cards and host."""
     plan = ask(QWEN_32B, *gpus, context_tokens=context_tokens)
     held = sum(end - first for device in plan.devices for first, end in device.layers)
-    assert held + (65 - plan.engine.n_gpu_layers) == 64 if plan.engine.n_gpu_layers else held == 0
+    assert held + (65 - llamacpp(plan).n_gpu_layers) == 64 if llamacpp(plan).n_gpu_layers else held == 0
     places: list[DevicePlan | HostPlan] = [*plan.devices, plan.host]
     assert sum(place.weights_bytes for place in places) >= plan.model.tensor_data_bytes
     for device in plan.devices:

@@ -12,7 +12,7 @@ from service.core.problems import Contradiction, InvalidRequest, PlanProblem, Un
 from service.core.types import Model
 from service.gguf.writer import write_header
 from tests.models import load_model
-from tests.planner import ask
+from tests.planner import ask, llamacpp
 
 TARGET = "llama-3.3-70b:Q4_K_M"
 DRAFT = "llama-3.2-1b:Q8_0"
@@ -58,8 +58,8 @@ def test_a_plan_without_them_has_none() -> None:
     """Nothing beside the model takes nothing."""
     plan = planned()
     assert plan.companions == []
-    assert plan.engine.draft is None
-    assert plan.engine.mmproj is None
+    assert llamacpp(plan).draft is None
+    assert llamacpp(plan).mmproj is None
     assert {device.companion_bytes for device in plan.devices} == {0}
 
 
@@ -82,14 +82,15 @@ def test_a_draft_moves_layers_to_the_host_where_there_is_no_room() -> None:
     )
     assert without.verdict == "fits"
     assert beside.verdict == "fits_with_host_offload"
-    assert beside.engine.n_gpu_layers < without.engine.n_gpu_layers
+    assert llamacpp(beside).n_gpu_layers < llamacpp(without).n_gpu_layers
 
 
 def test_the_draft_is_resolved() -> None:
     """Every field of the draft is in the plan, and the command has them."""
     plan = planned(draft={"model": DRAFT, "n_max": 8, "cache_type_k": "q8_0", "n_gpu_layers": 5})
-    assert plan.engine.draft is not None
-    assert plan.engine.draft.model_dump() == {
+    draft = llamacpp(plan).draft
+    assert draft is not None
+    assert draft.model_dump() == {
         "model": DRAFT,
         "spec_type": "draft-simple",
         "n_max": 8,
@@ -111,8 +112,9 @@ def test_draft_layers_are_loaded_when_asked_for() -> None:
     assert "mtp-not-loaded" not in codes(beside)
     loaded = sum(device.weights_bytes for device in beside.devices)
     assert loaded > sum(device.weights_bytes for device in without.devices)
-    assert beside.engine.draft is not None
-    assert (beside.engine.draft.model, beside.engine.draft.n_gpu_layers) == (None, None)
+    draft = llamacpp(beside).draft
+    assert draft is not None
+    assert (draft.model, draft.n_gpu_layers) == (None, None)
 
 
 def test_speed_is_that_of_the_model_alone() -> None:
@@ -153,8 +155,9 @@ def test_a_projector_is_read_from_its_file(tmp_path: Path) -> None:
     size_bytes = sum(tensor.size_bytes for tensor in projector().tensors)
     on_card = planned(mmproj={"model": {"path": str(path)}})
     assert [device.companion_bytes >= size_bytes for device in on_card.devices] == [True, False]
-    assert on_card.engine.mmproj is not None
-    assert math.isclose(on_card.engine.mmproj.weights_bytes, size_bytes, rel_tol=0.01)
+    mmproj = llamacpp(on_card).mmproj
+    assert mmproj is not None
+    assert math.isclose(mmproj.weights_bytes, size_bytes, rel_tol=0.01)
     assert "mmproj-scratch-not-counted" in codes(on_card)
     on_host = planned(mmproj={"model": {"path": str(path)}, "offload": False})
     assert [device.companion_bytes for device in on_host.devices] == [0, 0]

@@ -8,7 +8,7 @@ import pytest
 from service.contract.plan import Plan
 from service.core.problems import Unsupported
 from tests.fit_rows import FitRow, fit_rows
-from tests.planner import ask
+from tests.planner import ask, llamacpp
 
 GLM = "glm-4.5-air:Q4_K_M"
 LLAMA_8B = "llama-3.1-8b:Q4_K_M"
@@ -37,26 +37,26 @@ def asked_as(row: FitRow) -> Plan:
 def test_a_request_gets_the_arguments_that_llamacpp_prints(row: FitRow) -> None:
     """Through the contract as through the core; the plan is placed with them."""
     plan = asked_as(row)
-    assert plan.engine.fit
-    assert plan.engine.fit_args == list(row.arguments)
+    assert llamacpp(plan).fit
+    assert llamacpp(plan).fit_args == list(row.arguments)
     assert plan.workload.context_tokens == int(row.arguments[1])
     if "-ot" in row.arguments:
-        assert ",".join(plan.engine.override_tensor) == row.arguments[-1].replace("device", "RPC")
+        assert ",".join(llamacpp(plan).override_tensor) == row.arguments[-1].replace("device", "RPC")
 
 
 def test_without_fit_the_planner_chooses_and_says_nothing_of_fit() -> None:
     """False is as good as nothing."""
     for engine in ({}, {"fit": False}):
         plan = ask(LLAMA_8B, "rtx-3090", context_tokens=8192, engine=engine)
-        assert (plan.engine.fit, plan.engine.fit_args) == (False, None)
+        assert (llamacpp(plan).fit, llamacpp(plan).fit_args) == (False, None)
         assert not any("--fit" in step for step in plan.explanation)
 
 
 def test_what_fits_is_left_as_it_is() -> None:
     """Nothing but the context is stated, and nothing is warned of."""
     plan = fitted(LLAMA_8B, "rtx-5090", context_tokens=8192)
-    assert plan.engine.fit_args == ["-c", "8192", "-ngl", "-1"]
-    assert plan.engine.n_gpu_layers == 33
+    assert llamacpp(plan).fit_args == ["-c", "8192", "-ngl", "-1"]
+    assert llamacpp(plan).n_gpu_layers == 33
     assert plan.fits
     assert not [warning for warning in plan.warnings if warning.code.startswith("fit")]
     assert not [advice for advice in plan.advice if advice.code == "better-than-fit"]
@@ -69,7 +69,7 @@ def test_the_command_repeats_what_was_fitted() -> None:
     argv = plan.command.argv
     assert argv[argv.index("-c") + 1] == "4096"
     assert argv[argv.index("-ngl") + 1] == "49"
-    assert argv[argv.index("-ot") + 1].split(",") == plan.engine.override_tensor
+    assert argv[argv.index("-ot") + 1].split(",") == llamacpp(plan).override_tensor
     assert argv[-2:] == ["-fit", "off"]
     assert shlex.split(plan.command.text) == argv
 
@@ -88,7 +88,7 @@ def test_a_fit_that_gives_up_says_why_and_keeps_the_context() -> None:
     plan = fitted(LLAMA_70B, "2x rtx-3060-12gb", n_gpu_layers="all")
     (warning,) = (each for each in plan.warnings if each.code == "fit-failed")
     assert warning.numbers["reason"] == "n_gpu_layers already set by user to -2, abort"
-    assert plan.engine.fit_args == ["-c", str(plan.workload.context_tokens), "-ngl", "-2"]
+    assert llamacpp(plan).fit_args == ["-c", str(plan.workload.context_tokens), "-ngl", "-2"]
     assert plan.workload.context_tokens == 4096
     assert plan.verdict == "does_not_fit"
 

@@ -19,7 +19,7 @@ from service.gguf.writer import write_header
 from service.planning.catalogues import BuiltinCatalogues
 from service.planning.planner import Planner
 from tests.models import load_model
-from tests.planner import ask
+from tests.planner import ask, llamacpp
 
 LLAMA_8B = "llama-3.1-8b:Q4_K_M"
 
@@ -90,7 +90,7 @@ def test_offload_is_warned_of_with_its_bytes() -> None:
     plan = ask("llama-3.3-70b:Q4_K_M", "rtx-3090", context_tokens=8192)
     (warning,) = [warning for warning in plan.warnings if warning.code == "host-offload"]
     assert warning.numbers["host_weights_bytes"] == plan.host.weights_bytes
-    assert warning.numbers["host_layers"] == 81 - plan.engine.n_gpu_layers
+    assert warning.numbers["host_layers"] == 81 - llamacpp(plan).n_gpu_layers
     assert "host-memory-unknown" in codes(plan)
 
 
