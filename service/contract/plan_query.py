@@ -1,8 +1,9 @@
 """A PlanRequest as query parameters, flat, for spreadsheets and links."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import from_json
 
 from service.contract.companions import OWN_DRAFT_LAYERS
 from service.contract.request import PlanRequest
@@ -10,15 +11,31 @@ from service.contract.validation import validate_request
 
 
 class PlanQuery(BaseModel):
-    """The fields of a PlanRequest that a flat query can state; each means what it means there."""
+    """The fields of a PlanRequest, each with the meaning that it has there.
+
+    A model, a card, a draft or a projector that is more than its name is stated as the JSON object of the request.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    model: Annotated[str, Field(min_length=1, max_length=400, examples=["llama-3.3-70b:Q4_K_M"])]
+    model: Annotated[str, Field(min_length=1, max_length=4100, examples=["llama-3.3-70b:Q4_K_M"])]
     gpus: Annotated[
         list[str],
-        Field(description="Cards, repeated or separated by commas; none: the host alone.", examples=[["2x rtx-3090"]]),
+        Field(
+            description="Cards, repeated or separated by commas, each by name or as an object in JSON; none: the host "
+            "alone.",
+            examples=[["2x rtx-3090"]],
+        ),
     ] = []
+    nvlink: Annotated[
+        str | None, Field(description="true, false, or groups of cards as JSON.", examples=["[[0,1],[2,3]]"])
+    ] = None
+    p2p: bool | None = None
+    slots: int | None = None
+    psu_rated_w: float | None = None
+    psu_atx_version: str | None = None
+    circuit_volts: float | None = None
+    circuit_amps: float | None = None
     context_tokens: int | None = None
     parallel: int | None = None
     prompt_tokens: int | None = None
@@ -50,48 +67,95 @@ class PlanQuery(BaseModel):
     draft_n_max: Annotated[int | None, Field(description="Tokens the draft proposes per step.")] = None
     mmproj: Annotated[str | None, Field(description="Projector for images or sound.")] = None
     mmproj_weights_bytes: Annotated[int | None, Field(description="Its bytes, where there is no file.")] = None
+    tensor_parallel_size: int | None = None
+    pipeline_parallel_size: int | None = None
+    pp_layer_partition: Annotated[str | None, Field(description="Layers per stage, separated by commas.")] = None
+    gpu_memory_utilization: float | None = None
+    max_model_len: int | None = None
+    max_num_batched_tokens: int | None = None
+    max_num_seqs: int | None = None
+    kv_cache_dtype: str | None = None
+    enforce_eager: bool | None = None
+    cpu_offload_gib: float | None = None
+    enable_expert_parallel: bool | None = None
     bandwidth_fraction: float | None = None
     fixed_s_per_device: float | None = None
     ignore_kv_reads: bool | None = None
     format: Annotated[Literal["json", "csv"], Field(description="json, or csv: a header and one row.")] = "json"
 
 
-_WORKLOAD = ("context_tokens", "parallel", "prompt_tokens", "cached_tokens", "output_tokens")
-_HOST = ("ram_bytes", "ram_bandwidth_bytes_per_s", "cpu")
-_ASSUMPTIONS = ("bandwidth_fraction", "fixed_s_per_device", "ignore_kv_reads")
-_COMPANIONS = ("draft", "draft_n_max", "mmproj", "mmproj_weights_bytes")
-_ELSEWHERE = {*_WORKLOAD, *_HOST, *_ASSUMPTIONS, *_COMPANIONS, "model", "gpus", "engine", "tensor_split", "format"}
+_WORKLOAD: Final = ("context_tokens", "parallel", "prompt_tokens", "cached_tokens", "output_tokens")
+_HOST: Final = ("ram_bytes", "ram_bandwidth_bytes_per_s", "cpu")
+_ASSUMPTIONS: Final = ("bandwidth_fraction", "fixed_s_per_device", "ignore_kv_reads")
+_RIG: Final = ("p2p", "slots")
+# parts of the rig whose fields are called after them
+_NAMED_PARTS: Final = {"psu": ("rated_w", "atx_version"), "circuit": ("volts", "amps")}
+_LISTS: Final = {"tensor_split": float, "pp_layer_partition": int}
+_ELSEWHERE: Final = {
+    *_WORKLOAD, *_HOST, *_ASSUMPTIONS, *_RIG, "model", "gpus", "nvlink", "engine", "format",
+    "draft", "draft_n_max", "mmproj", "mmproj_weights_bytes",
+    *(f"{part}_{field}" for part, fields in _NAMED_PARTS.items() for field in fields),
+}  # fmt: skip
 
 
 def request_of_query(query: PlanQuery) -> PlanRequest:
     """State a flat query as a PlanRequest; raises as `validate_request` does."""
     given = query.model_dump(exclude_unset=True)
-    engine: dict[str, Any] = {name: value for name, value in given.items() if name not in _ELSEWHERE}
-    if query.engine is not None:
-        engine["name"] = query.engine
-    if query.tensor_split is not None:
-        engine["tensor_split"] = [_share(part) for part in query.tensor_split.split(",")]
-    engine |= _companions(query)
     request: dict[str, Any] = {
-        "model": query.model,
-        "rig": {
-            "gpus": [name.strip() for part in query.gpus for name in part.split(",") if name.strip()],
-            "host": _part(given, _HOST),
-        },
+        "model": _name_or_object(query.model),
+        "rig": _rig(query, given),
         "workload": _part(given, _WORKLOAD),
-        "engine": engine,
+        "engine": _engine(query, given),
     }
     if assumptions := _part(given, _ASSUMPTIONS):
         request["assumptions"] = assumptions
     return validate_request(request)
 
 
+def _rig(query: PlanQuery, given: dict[str, Any]) -> dict[str, Any]:
+    rig: dict[str, Any] = {"gpus": [card for entry in query.gpus for card in _cards(entry)]} | _part(given, _RIG)
+    if query.nvlink is not None:
+        rig["nvlink"] = _json_or_text(query.nvlink)
+    parts = {"host": _part(given, _HOST)}
+    for part, fields in _NAMED_PARTS.items():
+        parts[part] = {field: given[name] for field in fields if (name := f"{part}_{field}") in given}
+    return rig | {name: part for name, part in parts.items() if part}
+
+
+def _engine(query: PlanQuery, given: dict[str, Any]) -> dict[str, Any]:
+    engine: dict[str, Any] = {name: value for name, value in given.items() if name not in _ELSEWHERE}
+    if query.engine is not None:
+        engine["name"] = query.engine
+    for name, kind in _LISTS.items():
+        if engine.get(name) is not None:
+            engine[name] = [_number(part, kind) for part in engine[name].split(",")]
+    return engine | _companions(query)
+
+
 def _companions(query: PlanQuery) -> dict[str, Any]:
     """The draft and the projector as objects, where they are stated."""
-    draft: dict[str, Any] = {"spec_type": "draft-mtp"} if query.draft == OWN_DRAFT_LAYERS else {"model": query.draft}
-    mmproj = {"model": query.mmproj, "weights_bytes": query.mmproj_weights_bytes}
-    stated = {"draft": _stated(draft | {"n_max": query.draft_n_max}), "mmproj": _stated(mmproj)}
+    draft = {"spec_type": "draft-mtp"} if query.draft == OWN_DRAFT_LAYERS else _model_or_object(query.draft)
+    stated = {
+        "draft": draft | _stated({"n_max": query.draft_n_max}),
+        "mmproj": _model_or_object(query.mmproj) | _stated({"weights_bytes": query.mmproj_weights_bytes}),
+    }
     return {field: part for field, part in stated.items() if part}
+
+
+def _cards(entry: str) -> list[Any]:
+    """The cards of one parameter: an object in JSON, or names between commas."""
+    if entry.lstrip().startswith("{"):
+        return [_json_or_text(entry)]
+    return [name.strip() for name in entry.split(",") if name.strip()]
+
+
+def _name_or_object(text: str) -> Any:
+    return _json_or_text(text) if text.lstrip().startswith("{") else text
+
+
+def _model_or_object(text: str | None) -> dict[str, Any]:
+    stated = {} if text is None else _name_or_object(text)
+    return stated if isinstance(stated, dict) else {"model": stated}
 
 
 def _stated(part: dict[str, Any]) -> dict[str, Any]:
@@ -102,9 +166,17 @@ def _part(given: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: given[name] for name in names if name in given}
 
 
-def _share(text: str) -> float | str:
-    """Read one share; what is no number stays as it is, for the contract to refuse."""
+def _json_or_text(text: str) -> Any:
+    """Read JSON; what is none stays as it is, for the contract to refuse."""
     try:
-        return float(text)
+        return from_json(text)
+    except ValueError:
+        return text
+
+
+def _number(text: str, kind: type[int] | type[float]) -> float | str:
+    """Read one number of a list; what is none stays as it is, for the contract to refuse."""
+    try:
+        return kind(text)
     except ValueError:
         return text

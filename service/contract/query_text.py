@@ -1,0 +1,52 @@
+"""A PlanRequest as the query parameters that state it: what links to a question are made of."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from pydantic_core import to_json
+
+from service.contract.request import PlanRequest
+
+Parameters = list[tuple[str, str]]
+
+_NAMED_PARTS: Final = ("psu", "circuit")
+# what may hold commas is repeated, the other lists are joined
+_REPEATED: Final = ("gpus", "override_tensor")
+
+
+def query_of_request(request: PlanRequest) -> Parameters:
+    """State a request as parameters that `request_of_query` reads back; what has its default is left out."""
+    stated = request.model_dump(mode="json", exclude_defaults=True)
+    rig, engine = stated.get("rig", {}), stated.get("engine", {})
+    flat: dict[str, Any] = {"model": request.model_dump(mode="json")["model"], "gpus": rig.pop("gpus", [])}
+    flat |= stated.get("workload", {}) | rig.pop("host", {})
+    for part in _NAMED_PARTS:
+        flat |= {f"{part}_{field}": value for field, value in rig.pop(part, {}).items()}
+    flat |= rig
+    if (name := engine.pop("name", None)) is not None:
+        flat["engine"] = name
+    flat |= engine | (stated.get("assumptions") or {})
+    return [(name, text) for name, value in flat.items() for text in _texts(name, value)]
+
+
+def address_of_request(path: str, request: PlanRequest) -> str:
+    """The path with the request as its query."""
+    return f"{path}?{urlencode(query_of_request(request))}"
+
+
+def _texts(name: str, value: Any) -> Iterator[str]:
+    """The parameters that state one value."""
+    if name in _REPEATED:
+        yield from (_text(each) for each in value)
+    elif isinstance(value, list) and name != "nvlink":
+        yield ",".join(_text(each) for each in value)
+    else:
+        yield _text(value)
+
+
+def _text(value: Any) -> str:
+    """A name as it is, a whole number without its point, anything else as JSON."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, str) else to_json(value).decode()
