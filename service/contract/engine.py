@@ -10,6 +10,7 @@ from service.contract.quantities import REQUEST, Flag, Rate, Text, Tokens, Whole
 
 DEFAULT_ENGINE = "llama.cpp"
 
+Card: TypeAlias = Annotated[Whole, Field(ge=0, le=1000)] | Text
 Share: TypeAlias = Annotated[float, Field(strict=True, ge=0, le=1e18)]
 Date: TypeAlias = Annotated[
     str, Field(strict=True, pattern=r"^(19|20)\d\d(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?$")
@@ -39,6 +40,12 @@ class LlamaCppEngine(BaseModel):
     )
     main_gpu: Annotated[Whole, Field(ge=-1, le=1000)] = Field(
         0, description="The card of split mode none (-mg); -1 means the host."
+    )
+    devices: Annotated[list[Card], Field(min_length=1, max_length=16)] | None = Field(
+        None,
+        description="Cards to use, in the order they take layers (-dev): positions in rig.gpus from 0, or llama.cpp's "
+        "names; null: chosen, or all where n_gpu_layers or tensor_split is stated.",
+        examples=[[2, 0], ["CUDA2", "CUDA0"]],
     )
     tensor_split: Annotated[list[Share], Field(min_length=1, max_length=16)] | None = Field(
         None,

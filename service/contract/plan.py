@@ -42,6 +42,7 @@ class LlamaCppEnginePlan(BaseModel):
     tool: Literal["llama-server", "llama-bench"]
     split_mode: Literal["none", "layer", "row", "tensor"]
     main_gpu: int
+    devices: list[int] | None = Field(description="Cards used, by position, in this order; null: all of them.")
     tensor_split: list[float] | None = Field(description="Shares of the cards; null with fewer than two.")
     n_gpu_layers: int = Field(description="Layers on the cards, the output layer included.")
     n_batch: int

@@ -50,6 +50,7 @@ class PlanQuery(BaseModel):
     tool: str | None = None
     split_mode: str | None = None
     main_gpu: int | None = None
+    devices: Annotated[str | None, Field(description="Cards to use, separated by commas.", examples=["2,0"])] = None
     tensor_split: Annotated[str | None, Field(description="Shares separated by commas.", examples=["3,1"])] = None
     n_gpu_layers: Annotated[int | str | None, Field(union_mode="left_to_right")] = None
     n_batch: int | None = None
@@ -90,7 +91,7 @@ _ASSUMPTIONS: Final = ("bandwidth_fraction", "fixed_s_per_device", "ignore_kv_re
 _RIG: Final = ("p2p", "slots")
 # parts of the rig whose fields are called after them
 _NAMED_PARTS: Final = {"psu": ("rated_w", "atx_version"), "circuit": ("volts", "amps")}
-_LISTS: Final = {"tensor_split": float, "pp_layer_partition": int}
+_LISTS: Final = {"tensor_split": float, "pp_layer_partition": int, "devices": int}
 _ELSEWHERE: Final = {
     *_WORKLOAD, *_HOST, *_ASSUMPTIONS, *_RIG, "model", "gpus", "nvlink", "engine", "format",
     "draft", "draft_n_max", "mmproj", "mmproj_weights_bytes",

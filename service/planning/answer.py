@@ -76,6 +76,7 @@ def _engine(findings: Findings) -> LlamaCppEnginePlan:
         tool=settings.tool,
         split_mode=placement.split_mode,
         main_gpu=settings.main_gpu,
+        devices=None if settings.devices is None else list(placement.device_order),
         tensor_split=_shares(findings),
         n_gpu_layers=placement.slots.n_slots - _slots_on_host(findings),
         n_batch=ctx.n_batch,
@@ -110,7 +111,7 @@ def _shares(findings: Findings) -> list[float] | None:
     settings, slots = findings.choice.settings, findings.placement.slots
     if settings.tensor_split is not None:
         return list(settings.tensor_split)
-    cards = range(len(findings.rig.gpus))
+    cards = findings.placement.device_order
     if findings.placement.split_mode != "layer" or len(cards) < 2:
         return None
     ranges = (slots.range_of(card) for card in cards)

@@ -22,6 +22,7 @@ def settings_of(engine: LlamaCppEngine) -> LlamaCppSettings:
         tool=engine.tool,
         split_mode=engine.split_mode,
         main_gpu=engine.main_gpu,
+        devices=None if engine.devices is None else tuple(engine.devices),
         tensor_split=None if engine.tensor_split is None else tuple(engine.tensor_split),
         n_gpu_layers=layers_of(engine.n_gpu_layers),
         n_batch=engine.n_batch,

@@ -21,6 +21,7 @@ def test_each_parameter_reaches_its_object() -> None:
         engine="llama.cpp",
         n_gpu_layers="all",
         tensor_split="3,1,1,1",
+        devices="3,CUDA0",
         flash_attn="true",
         bandwidth_fraction="0.79",
         ignore_kv_reads="1",
@@ -30,7 +31,13 @@ def test_each_parameter_reaches_its_object() -> None:
             "model": "llama-3.3-70b",
             "rig": {"gpus": ["2x rtx-3090", "rtx-5090", "rtx-4090"], "host": {"ram_bytes": 68719476736}},
             "workload": {"context_tokens": 16384},
-            "engine": {"name": "llama.cpp", "n_gpu_layers": "all", "tensor_split": [3, 1, 1, 1], "flash_attn": True},
+            "engine": {
+                "name": "llama.cpp",
+                "n_gpu_layers": "all",
+                "tensor_split": [3, 1, 1, 1],
+                "devices": [3, "CUDA0"],
+                "flash_attn": True,
+            },
             "assumptions": {"bandwidth_fraction": 0.79, "ignore_kv_reads": True},
         }
     )

@@ -60,6 +60,7 @@ WHOLE = {
         "tool": "llama-server",
         "split_mode": None,
         "main_gpu": 0,
+        "devices": None,
         "tensor_split": None,
         "n_gpu_layers": None,
         "n_batch": 2048,

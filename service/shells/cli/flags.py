@@ -25,6 +25,10 @@ SplitMode = Annotated[
     Text, typer.Option("-sm", "--split-mode", metavar="none|layer|row|tensor", help="How the cards share the model.")
 ]
 TensorSplit = Annotated[Text, typer.Option("-ts", "--tensor-split", metavar="N0,N1,…", help="Share of each card.")]
+Devices = Annotated[
+    Text,
+    typer.Option("-dev", "--device", metavar="CUDA1,CUDA0,…", help="Cards to use, in order."),
+]
 MainGpu = Annotated[Number, typer.Option("-mg", "--main-gpu", help="The card of split mode none.")]
 Batch = Annotated[Number, typer.Option("-b", "--batch-size", help="Logical batch in tokens.")]
 Ubatch = Annotated[Number, typer.Option("-ub", "--ubatch-size", help="Physical batch in tokens.")]
@@ -107,8 +111,9 @@ Requests = Annotated[Text, typer.Option("--requests", metavar="FILE|-", help="An
 
 WORKLOAD = ("context_tokens", "parallel", "prompt_tokens", "cached_tokens", "output_tokens")
 ENGINE = (
-    "n_gpu_layers", "split_mode", "tensor_split", "main_gpu", "n_batch", "n_ubatch", "flash_attn", "cache_type_k",
-    "cache_type_v", "kv_unified", "swa_full", "kv_offload", "override_tensor", "n_cpu_moe", "fit", "draft", "mmproj",
+    "n_gpu_layers", "split_mode", "tensor_split", "main_gpu", "devices", "n_batch", "n_ubatch", "flash_attn",
+    "cache_type_k", "cache_type_v", "kv_unified", "swa_full", "kv_offload", "override_tensor", "n_cpu_moe", "fit",
+    "draft", "mmproj",
     "tool", "version", "date",
 )  # fmt: skip
 DRAFT = ("model", "spec_type", "n_max", "n_gpu_layers", "cache_type_k", "cache_type_v", "override_tensor", "n_cpu_moe")
@@ -126,6 +131,7 @@ def question_of(flags: dict[str, Any]) -> dict[str, Any]:
     stated = flags | {
         "n_gpu_layers": _number(flags["n_gpu_layers"], int),
         "tensor_split": _shares(flags["tensor_split"]),
+        "devices": None if flags["devices"] is None else flags["devices"].split(","),
         "flash_attn": _switch(flags["flash_attn"]),
         "swa_full": flags["swa_full"] or None,
         "kv_offload": False if flags["no_kv_offload"] else None,

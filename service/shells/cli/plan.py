@@ -25,6 +25,7 @@ def plan(
     split_mode: flags.SplitMode = None,
     tensor_split: flags.TensorSplit = None,
     main_gpu: flags.MainGpu = None,
+    devices: flags.Devices = None,
     n_batch: flags.Batch = None,
     n_ubatch: flags.Ubatch = None,
     flash_attn: flags.FlashAttn = None,

@@ -9,12 +9,14 @@ Rule = Literal[
     "output_rows_of_sequences",
     "cache_padded_for_kernels",
     "cache_padded_less_without_flash_attn",
+    "device_list",
     "latent_cache",
     "windowed_cache",
     "server_projector",
     "separate_streams",
     "n_cpu_moe",
     "flash_attn_auto",
+    "bench_device_list",
     "unpadded_cache",
     "server_default_slots",
     "padded_context",
@@ -70,6 +72,12 @@ CHANGES: Final = (
         what="without flash attention the context is padded to 32 tokens again",
     ),
     Change(
+        rule="device_list",
+        since=date(2024, 11, 25),
+        pull_requests=(10497,),
+        what="--device names the cards to use, in order",
+    ),
+    Change(
         rule="latent_cache",
         since=date(2025, 4, 1),
         pull_requests=(12801,),
@@ -104,6 +112,12 @@ CHANGES: Final = (
         since=date(2025, 8, 30),
         pull_requests=(15434,),
         what="flash attention is on wherever the backend has it, without asking",
+    ),
+    Change(
+        rule="bench_device_list",
+        since=date(2025, 9, 17),
+        pull_requests=(16039,),
+        what="llama-bench takes --device as well",
     ),
     Change(
         rule="unpadded_cache",
@@ -204,6 +218,6 @@ CHANGES: Final = (
 )
 """Changes in the order they were merged; the day is the first of the month where only the month is known.
 
-Source: pull requests of ggml-org/llama.cpp as numbered; those of 2024 and 6438, 7257, 14363, 16812 and 17046 with the
-day their discussion gives.
+Source: pull requests of ggml-org/llama.cpp as numbered; those of 2024 and 6438, 7257, 10497, 14363, 16039, 16812 and
+17046 with the day their discussion gives.
 """

@@ -11,6 +11,7 @@ from service.core.architectures.hparams import read_hparams
 from service.core.engines.llamacpp.cache_types import DEFAULT_CACHE_TYPE
 from service.core.engines.llamacpp.companion_flags import companion_flags
 from service.core.engines.llamacpp.companions import ALONE, Companions
+from service.core.engines.llamacpp.devices import engine_devices, listed_devices
 from service.core.engines.llamacpp.overrides import buffer_type_names
 from service.core.engines.llamacpp.settings import LlamaCppSettings, OverrideTensor
 from service.core.engines.llamacpp.versions import VersionRules, version_rules
@@ -83,6 +84,7 @@ def _server_flags(model: Model, rig: Rig, settings: LlamaCppSettings, workload: 
         yield "-kvu"
     if rig.gpus:
         yield from ("-ngl", _layers(settings, rules))
+    yield from _device_flags(rig, settings, ",")
     yield from _split_flags(settings, ",")
     yield from _batch_flags(settings)
     yield from _flash_attention_flags(settings, rules)
@@ -110,6 +112,8 @@ def _bench_flags(model: Model, rig: Rig, settings: LlamaCppSettings, workload: W
         yield from ("-d", depths)
     if rig.gpus and settings.n_gpu_layers not in (None, "all"):
         yield from ("-ngl", _layers(settings, rules))
+    if rules.has("bench_device_list"):
+        yield from _device_flags(rig, settings, "/")
     yield from _split_flags(settings, "/")
     yield from _batch_flags(settings)
     if settings.flash_attn is not None:
@@ -146,6 +150,12 @@ def _layers(settings: LlamaCppSettings, rules: VersionRules) -> str:
     if settings.n_gpu_layers in (None, "all"):
         return "all" if rules.has("fit_by_default") else _ALL_LAYERS
     return str(settings.n_gpu_layers)
+
+
+def _device_flags(rig: Rig, settings: LlamaCppSettings, separator: str) -> Iterator[str]:
+    if settings.devices is not None:
+        names = (card.name for card in listed_devices(engine_devices(rig), settings.devices))
+        yield from ("-dev", separator.join(names) or "none")
 
 
 def _split_flags(settings: LlamaCppSettings, separator: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from service.core.architectures.hparams import Hparams, read_hparams
 from service.core.engines.llamacpp.buffer_types import buffer_rules
 from service.core.engines.llamacpp.companions import ALONE, Companions, Draft, Projector, check_companions
-from service.core.engines.llamacpp.devices import Device, engine_devices
+from service.core.engines.llamacpp.devices import Device, engine_devices, listed_devices
 from service.core.engines.llamacpp.drafts import FIELD
 from service.core.engines.llamacpp.needs import overhead_bytes
 from service.core.engines.llamacpp.placed import CompanionBytes, CompanionPlacement
@@ -47,7 +47,7 @@ def place_with(
             draft = _place_draft(companions.draft, model, rig, settings, workload, placement, with_compute=with_compute)
             beside.append(draft)
     if companions.projector is not None:
-        beside.append(_place_projector(companions.projector, rig))
+        beside.append(_place_projector(companions.projector, rig, settings))
     return _with_companions(placement, beside)
 
 
@@ -158,12 +158,16 @@ def _kept_states(draft: Model, hp: Hparams, target: Placement) -> list[int]:
     return kept
 
 
-def _place_projector(projector: Projector, rig: Rig) -> CompanionPlacement:
+def _place_projector(projector: Projector, rig: Rig, settings: LlamaCppSettings) -> CompanionPlacement:
     """Weights of a projector on one device; its scratch depends on the images and is not counted.
 
-    Source: tools/mtmd/clip.cpp:160-225 (llama.cpp in llama-cpp-python 0.3.36).
+    Source: tools/mtmd/clip.cpp:160-225; the first of -dev where that is given, common/arg.cpp:890
+    (llama.cpp in llama-cpp-python 0.3.36).
     """
-    card = None if projector.on_host else projector_card(engine_devices(rig))
+    cards = engine_devices(rig)
+    if settings.devices is not None:
+        cards = listed_devices(cards, settings.devices[:1])
+    card = None if projector.on_host else projector_card(cards)
     backend = "cpu" if card is None else card.backend
     tensors = projector.model.tensors if projector.model else ()
     size_bytes = projector.weights_bytes + sum(allocated_bytes(tensor, backend) for tensor in tensors)

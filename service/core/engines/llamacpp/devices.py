@@ -67,6 +67,28 @@ def usable_devices(devices: Sequence[Device], split_mode: SplitMode) -> tuple[De
     return (*discrete, *(device for device in integrated if device.backend == integrated[0].backend))
 
 
+def listed_devices(devices: Sequence[Device], listed: Sequence[int | str]) -> tuple[Device, ...]:
+    """The cards that are listed by position in the rig or by name, in that order; nothing is left out.
+
+    Raises Contradiction for a card that there is not, or that is there twice.
+    Source: src/llama.cpp:170-174; parse_device_list, common/arg.cpp:1119 (llama.cpp in llama-cpp-python 0.3.36).
+    """
+    known: dict[int | str, Device] = {device.position: device for device in devices}
+    known |= {device.name.lower(): device for device in devices}
+    found: list[Device] = []
+    for entry in listed:
+        device = known.get(entry.lower() if isinstance(entry, str) else entry)
+        if device is None or device in found:
+            names = ", ".join(device.name for device in sorted(devices, key=lambda device: device.position)) or "none"
+            raise Contradiction(
+                f"devices names {entry!r} "
+                + (f"but this rig has {names}, counted from 0" if device is None else "twice: name each card once"),
+                fields=("engine.devices", "rig.gpus"),
+            )
+        found.append(device)
+    return tuple(found)
+
+
 def chosen_devices(usable: Sequence[Device], split_mode: SplitMode, main_gpu: int) -> tuple[Device, ...]:
     """The devices of the model: all usable ones, or only `main_gpu` in split mode none; -1 there means the host alone.
 

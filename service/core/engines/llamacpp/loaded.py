@@ -8,10 +8,17 @@ from typing import Final, TypeAlias
 from service.core.architectures.hparams import Hparams, read_hparams
 from service.core.engines.llamacpp.buffer_types import buffer_rules
 from service.core.engines.llamacpp.compute import Reserved
-from service.core.engines.llamacpp.devices import Device, chosen_devices, engine_devices, usable_devices
+from service.core.engines.llamacpp.devices import (
+    Device,
+    chosen_devices,
+    engine_devices,
+    listed_devices,
+    usable_devices,
+)
 from service.core.engines.llamacpp.overrides import Override, resolve_overrides
 from service.core.engines.llamacpp.refusals import (
     check_device_count,
+    check_devices,
     check_overrides,
     check_split_mode,
     check_tensor_split,
@@ -80,7 +87,8 @@ def load_model(model: Model, rig: Rig, settings: LlamaCppSettings, *, load_mtp: 
     hp = read_hparams(model)
     rules = version_rules(settings.version, settings.date)
     split_mode = settings.split_mode or DEFAULT_SPLIT_MODE
-    cards, usable, used, backends = _devices(rig, split_mode, settings.main_gpu)
+    check_devices(settings, rules)
+    cards, usable, used, backends = _devices(rig, split_mode, settings.main_gpu, settings.devices)
     check_device_count(len(used), split_mode)
     check_split_mode(split_mode, used, hp.arch, rules)
     check_tensor_split(settings, usable)
@@ -118,11 +126,11 @@ _Devices: TypeAlias = tuple[Device, ...]
 
 @lru_cache(maxsize=1024)
 def _devices(
-    rig: Rig, split_mode: SplitMode, main_gpu: int
+    rig: Rig, split_mode: SplitMode, main_gpu: int, listed: tuple[int | str, ...] | None
 ) -> tuple[_Devices, _Devices, _Devices, tuple[Backend, ...]]:
     """All cards, those llama.cpp would use, those it uses, and the backends of the last."""
     cards = engine_devices(rig)
-    usable = usable_devices(cards, split_mode)
+    usable = usable_devices(cards, split_mode) if listed is None else listed_devices(cards, listed)
     used = chosen_devices(usable, split_mode, main_gpu)
     return cards, usable, used, tuple(device.backend for device in used)
 

@@ -37,6 +37,19 @@ def check_device_count(n_devices: int, split_mode: SplitMode) -> None:
         )
 
 
+def check_devices(settings: LlamaCppSettings, rules: VersionRules) -> None:
+    """Refuse a list of cards where the version cannot be given one.
+
+    Source: pull request 10497.
+    """
+    if settings.devices is not None and not rules.has("device_list"):
+        raise Unsupported(
+            f"llama.cpp of {rules.as_of} has no --device, which came in November 2024: leave devices open and give "
+            "shares of 0 in tensor_split, or name a later build or date",
+            fields=("engine.devices",),
+        )
+
+
 def check_split_mode(split_mode: SplitMode, devices: Sequence[Device], arch: Architecture, rules: VersionRules) -> None:
     """Refuse row and tensor split where the backend, the architecture or the version does not have them.
 

@@ -20,7 +20,8 @@ class LlamaCppSettings:
     """The engine fields of a request, spelled as the contract spells them.
 
     n_gpu_layers: number of slots, "all", or None for the planner's choice.
-    tensor_split: shares per device, any positive scale.
+    tensor_split: shares per device, any positive scale. devices: cards by their position in the rig or by the engine's
+    name for them, in the order it is to take them; None for all it takes by itself.
     """
 
     version: str | None = None
@@ -28,6 +29,7 @@ class LlamaCppSettings:
     tool: Tool = "llama-server"
     split_mode: SplitMode | None = None
     main_gpu: int = 0
+    devices: tuple[int | str, ...] | None = None
     tensor_split: tuple[float, ...] | None = None
     n_gpu_layers: int | Literal["all"] | None = None
     n_batch: int = 2048

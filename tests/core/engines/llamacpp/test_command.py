@@ -196,6 +196,15 @@ def test_split_mode_none_names_its_card() -> None:
     assert (flags["-sm"], flags["-mg"]) == ("none", "1")
 
 
+def test_listed_cards_are_named_as_llamacpp_names_them() -> None:
+    """In their order, for the server and, since it takes them, for llama-bench."""
+    three = (gpu("rpc"), gpu("cuda", 24), gpu("cuda", 12))
+    listed = command(*three, devices=(2, 0))
+    assert flags_of(list(listed.argv), "llama-server")["-dev"] == "CUDA1,RPC0"
+    assert " -dev CUDA1/RPC0 " in listed.verify
+    assert "-dev" not in command(*three, devices=(2, 0), date="2025-01").verify
+
+
 def test_a_rig_without_cards_has_no_layers_to_offload() -> None:
     """On the host alone -ngl is not said."""
     assert "-ngl" not in command().argv

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.core.engines.llamacpp.devices import chosen_devices, engine_devices, usable_devices
+from service.core.engines.llamacpp.devices import chosen_devices, engine_devices, listed_devices, usable_devices
 from service.core.problems import Contradiction
 from service.core.types import Rig
 from tests.rigs import gpu, rig
@@ -65,3 +65,16 @@ def test_the_host_is_no_card() -> None:
     """A card with backend cpu is refused, with the way out."""
     with pytest.raises(Contradiction, match=r"leave it out of rig\.gpus"):
         engine_devices(rig(gpu("cpu")))
+
+
+def test_listed_cards_are_used_in_the_order_they_are_listed() -> None:
+    """By position in the rig or by llama.cpp's name, integrated ones as well."""
+    given = engine_devices(rig(gpu("vulkan", integrated=True), gpu("cuda"), gpu("cuda")))
+    assert [device.position for device in listed_devices(given, (2, "Vulkan0", "cuda0"))] == [2, 0, 1]
+
+
+@pytest.mark.parametrize("listed", [(3,), ("CUDA3",), (1, "CUDA0")])
+def test_a_list_of_cards_that_are_not_there_is_refused(listed: tuple[int | str, ...]) -> None:
+    """A card that is missing, or named twice, is named with those there are."""
+    with pytest.raises(Contradiction, match="devices names"):
+        listed_devices(engine_devices(rig(gpu("vulkan"), gpu("cuda"))), listed)

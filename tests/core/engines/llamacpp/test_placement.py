@@ -39,6 +39,16 @@ def figures(row: GoldenRow) -> tuple[object, ...]:
     )
 
 
+def test_listed_cards_share_the_model_in_their_order() -> None:
+    """A card that is not listed holds nothing, the last one listed has the output, and shares count along the list."""
+    placement = placed(gpu(), gpu(gib=12), gpu(), devices=(2, 0), tensor_split=(3.0, 14.0))
+    assert placement.device_order == (2, 0)
+    assert [device.layers for device in placement.devices] == [((3, 16),), (), ((0, 3),)]
+    assert [device.holds_output for device in placement.devices] == [True, False, False]
+    assert placement.devices[1].compute_bytes == 0
+    assert placement.slots.range_of(2) == (0, 3)
+
+
 @pytest.mark.parametrize("file", PLACEMENT_FILES)
 def test_every_golden_row_is_placed_as_llamacpp_places_it(file: str) -> None:
     """From a rig and a request alone: weights and caches of every device, host caches, pipeline parallelism."""

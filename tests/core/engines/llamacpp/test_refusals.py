@@ -55,6 +55,13 @@ def test_tensor_split_is_refused_where_llamacpp_refuses_it(row: object) -> None:
     assert row.hp.arch.name in refused.detail
 
 
+def test_a_list_of_cards_came_in_november_2024() -> None:
+    """A build of October 2024 takes all cards, and is told what it can be given instead."""
+    refused = problem(replace(LAYERS, devices=(1,), date="2024-10"), rig(gpu(), gpu()))
+    assert isinstance(refused, Unsupported)
+    assert "tensor_split" in refused.detail
+
+
 def test_tensor_split_came_in_april_2026() -> None:
     """A build of January 2026 does not have it."""
     assert (
