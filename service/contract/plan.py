@@ -174,6 +174,15 @@ class SpeedPlan(BaseModel):
     breakdown: list[BreakdownStep]
 
 
+class CommandNote(BaseModel):
+    """One part of a command and what it does."""
+
+    model_config = ANSWER
+
+    flag: str = Field(description="A flag with its value, or a variable.", examples=["-ngl all"])
+    meaning: str = Field(description="What it does, and what would be without it.")
+
+
 class Command(BaseModel):
     """How to run this plan, and how to measure it."""
 
@@ -181,8 +190,9 @@ class Command(BaseModel):
 
     argv: list[str]
     env: dict[str, str]
-    text: str
-    verify: str
+    text: str = Field(description="Environment and arguments as one line for a shell.")
+    verify: str = Field(description="A llama-bench line that measures what was predicted.")
+    notes: list[CommandNote] = Field(description="Every variable and flag with what it does.")
 
 
 class Power(BaseModel):

@@ -42,9 +42,10 @@ def _alone(findings: Findings) -> Iterator[int]:
     """The first of each kind of card that has room for everything at this context."""
     held_bytes = sum([device.weights_bytes + device.kv_bytes for device in findings.placement.devices])
     gpus, question = findings.rig.gpus, findings.choice.question
-    for index, gpu in enumerate(gpus):
+    for main_gpu, index in enumerate(findings.placement.device_order):
+        gpu = gpus[index]
         if gpu.usable_bytes < held_bytes or gpus.index(gpu) != index:
             continue
-        alone = replace(findings.choice.settings, split_mode="none", main_gpu=index, tensor_split=None)
+        alone = replace(findings.choice.settings, split_mode="none", main_gpu=main_gpu, tensor_split=None)
         if largest_context(question, alone) >= findings.choice.context_tokens:
             yield index

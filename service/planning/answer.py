@@ -5,6 +5,7 @@ from dataclasses import replace
 from service.contract.plan import (
     BreakdownStep,
     Command,
+    CommandNote,
     DevicePlan,
     Estimate,
     HostPlan,
@@ -198,5 +199,16 @@ def _command(findings: Findings) -> Command:
     workload = choice.question.workload
     if workload.context_tokens != choice.context_tokens:
         workload = replace(workload, context_tokens=choice.context_tokens)
-    command = command_of(findings.model, findings.rig, choice.settings, workload, findings.companions)
-    return Command(argv=list(command.argv), env=dict(command.env), text=command.text, verify=command.verify)
+    peer_access = findings.request.rig.p2p is True
+    command = command_of(
+        findings.model, findings.rig, choice.settings, workload, findings.companions, peer_access=peer_access
+    )
+    notes = [("=".join(variable.words), variable.meaning) for variable in command.variables]
+    notes += [(" ".join(flag.words), flag.meaning) for flag in command.flags]
+    return Command(
+        argv=list(command.argv),
+        env=dict(command.env),
+        text=command.text,
+        verify=command.verify,
+        notes=[CommandNote(flag=flag, meaning=meaning) for flag, meaning in notes],
+    )

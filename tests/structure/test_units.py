@@ -26,8 +26,8 @@ PHYSICAL = {
 DIMENSIONLESS = {
     "active_parameters", "block_size", "count", "data_parallel_size", "devices", "draft_layers", "draft_n_max",
     "experts", "gpu_memory_utilization", "high", "index", "layers", "low", "main_gpu", "max_concurrency",
-    "max_model_len", "max_num_seqs", "mid", "n_batch", "n_cpu_moe", "n_ctx", "n_ctx_seq", "n_gpu_layers", "n_max", "n_ubatch",
-    "num_gpu_blocks", "nvlink", "parallel", "parameters", "parts", "pcie_gen", "pcie_lanes",
+    "max_model_len", "max_num_seqs", "mid", "n_batch", "n_cpu_moe", "n_ctx", "n_ctx_seq", "n_gpu_layers", "n_max",
+    "n_ubatch", "num_gpu_blocks", "nvlink", "parallel", "parameters", "parts", "pcie_gen", "pcie_lanes",
     "pipeline_parallel_size", "pp_layer_partition", "recurrent_layers", "sched_copies", "slots", "status",
     "tensor_count", "tensor_parallel_size", "tensor_split", "value", "windowed_layers",
 }  # fmt: skip

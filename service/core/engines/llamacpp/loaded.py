@@ -15,6 +15,7 @@ from service.core.engines.llamacpp.devices import (
     listed_devices,
     usable_devices,
 )
+from service.core.engines.llamacpp.flag_history import check_spelled
 from service.core.engines.llamacpp.overrides import Override, resolve_overrides
 from service.core.engines.llamacpp.refusals import (
     check_device_count,
@@ -88,6 +89,7 @@ def load_model(model: Model, rig: Rig, settings: LlamaCppSettings, *, load_mtp: 
     rules = version_rules(settings.version, settings.date)
     split_mode = settings.split_mode or DEFAULT_SPLIT_MODE
     check_devices(settings, rules)
+    check_spelled(settings, rules)
     cards, usable, used, backends = _devices(rig, split_mode, settings.main_gpu, settings.devices)
     check_device_count(len(used), split_mode)
     check_split_mode(split_mode, used, hp.arch, rules)
