@@ -131,7 +131,7 @@ def question_of(flags: dict[str, Any]) -> dict[str, Any]:
     stated = flags | {
         "n_gpu_layers": _number(flags["n_gpu_layers"], int),
         "tensor_split": _shares(flags["tensor_split"]),
-        "devices": None if flags["devices"] is None else flags["devices"].split(","),
+        **_devices(flags),
         "flash_attn": _switch(flags["flash_attn"]),
         "swa_full": flags["swa_full"] or None,
         "kv_offload": False if flags["no_kv_offload"] else None,
@@ -153,6 +153,13 @@ def model_reference(text: str) -> str | dict[str, str]:
     if text.endswith(".gguf") and Path(text).is_file():
         return {"path": text}
     return {"url": text} if "://" in text or text.startswith(_HOSTS) else text
+
+
+def _devices(flags: dict[str, Any]) -> dict[str, Any]:
+    """Cards to use; without any the model runs on the host alone, whatever split is asked for."""
+    if flags["devices"] == "none":
+        return {"devices": None, "split_mode": "none", "main_gpu": -1}
+    return {"devices": None if flags["devices"] is None else flags["devices"].split(",")}
 
 
 def _draft(flags: dict[str, Any]) -> dict[str, Any] | None:
