@@ -6,6 +6,8 @@ from pydantic import BaseModel, Discriminator, Field, Tag
 
 from service.contract.quantities import REQUEST, Text, Url
 
+_HOSTS = ("hf.co/", "huggingface.co/", "modelscope.cn/", "ollama.com/")
+
 
 class ModelUrl(BaseModel):
     """A GGUF file at an address; its header is read and not kept."""
@@ -38,3 +40,8 @@ ModelReference: TypeAlias = Annotated[
     Annotated[Text, Tag("<name>")] | Annotated[ModelUrl, Tag("<url>")] | Annotated[ModelPath, Tag("<path>")],
     Discriminator(_model_kind),
 ]
+
+
+def is_address(text: str) -> bool:
+    """Whether a text names a model at another host rather than one of the catalogue."""
+    return "://" in text or text.startswith(_HOSTS)

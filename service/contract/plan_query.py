@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import from_json
 
 from service.contract.companions import OWN_DRAFT_LAYERS
+from service.contract.model_reference import is_address
 from service.contract.request import PlanRequest
 from service.contract.validation import validate_request
 
@@ -13,7 +14,7 @@ from service.contract.validation import validate_request
 class PlanQuery(BaseModel):
     """The fields of a PlanRequest, each with the meaning that it has there.
 
-    A model, a card, a draft or a projector that is more than its name is stated as the JSON object of the request.
+    A model may be an address. A card, draft or projector that is more than its name is an object in JSON.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -114,7 +115,7 @@ def request_of_query(query: PlanQuery) -> PlanRequest:
 
 
 def _rig(query: PlanQuery, given: dict[str, Any]) -> dict[str, Any]:
-    rig: dict[str, Any] = {"gpus": [card for entry in query.gpus for card in _cards(entry)]} | _part(given, _RIG)
+    rig: dict[str, Any] = {"gpus": [card for entry in query.gpus for card in cards_of_text(entry)]} | _part(given, _RIG)
     if query.nvlink is not None:
         rig["nvlink"] = _json_or_text(query.nvlink)
     parts = {"host": _part(given, _HOST)}
@@ -143,7 +144,7 @@ def _companions(query: PlanQuery) -> dict[str, Any]:
     return {field: part for field, part in stated.items() if part}
 
 
-def _cards(entry: str) -> list[Any]:
+def cards_of_text(entry: str) -> list[Any]:
     """The cards of one parameter: an object in JSON, or names between commas."""
     if entry.lstrip().startswith("{"):
         return [_json_or_text(entry)]
@@ -151,12 +152,17 @@ def _cards(entry: str) -> list[Any]:
 
 
 def _name_or_object(text: str) -> Any:
-    return _json_or_text(text) if text.lstrip().startswith("{") else text
+    """A model by its name, its address or the JSON object of a request."""
+    if text.lstrip().startswith("{"):
+        return _json_or_text(text)
+    return {"url": text} if is_address(text) else text
 
 
 def _model_or_object(text: str | None) -> dict[str, Any]:
-    stated = {} if text is None else _name_or_object(text)
-    return stated if isinstance(stated, dict) else {"model": stated}
+    if text is None:
+        return {}
+    stated = _name_or_object(text)
+    return stated if isinstance(stated, dict) and "url" not in stated else {"model": stated}
 
 
 def _stated(part: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 from pydantic_core import to_json
 
+from service.contract.model_reference import ModelReference, ModelUrl, is_address
 from service.contract.request import PlanRequest
 
 Parameters = list[tuple[str, str]]
@@ -19,7 +20,7 @@ def query_of_request(request: PlanRequest) -> Parameters:
     """State a request as parameters that `request_of_query` reads back; what has its default is left out."""
     stated = request.model_dump(mode="json", exclude_defaults=True)
     rig, engine = stated.get("rig", {}), stated.get("engine", {})
-    flat: dict[str, Any] = {"model": request.model_dump(mode="json")["model"], "gpus": rig.pop("gpus", [])}
+    flat: dict[str, Any] = {"model": _model(request.model), "gpus": rig.pop("gpus", [])}
     flat |= stated.get("workload", {}) | rig.pop("host", {})
     for part in _NAMED_PARTS:
         flat |= {f"{part}_{field}": value for field, value in rig.pop(part, {}).items()}
@@ -33,6 +34,13 @@ def query_of_request(request: PlanRequest) -> Parameters:
 def address_of_request(path: str, request: PlanRequest) -> str:
     """The path with the request as its query."""
     return f"{path}?{urlencode(query_of_request(request))}"
+
+
+def _model(reference: ModelReference) -> Any:
+    """The name or address, or the object where an address does not look like one."""
+    if isinstance(reference, ModelUrl) and is_address(reference.url):
+        return reference.url
+    return reference if isinstance(reference, str) else reference.model_dump(mode="json")
 
 
 def _texts(name: str, value: Any) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from service.catalog.gpus import GpuCatalog, GpuOptions, InlineGpu, inline_gpu
 from service.contract import rig as contract
-from service.core.problems import Unsupported
+from service.core.problems import Unsupported, concerning
 from service.core.types import Gpu, Host, Rig
 
 # llama_max_devices, src/llama.cpp:80 (llama.cpp in llama-cpp-python 0.3.36)
@@ -22,8 +22,9 @@ def rig_of(request: contract.RigRequest, catalogue: GpuCatalog, *, most_devices:
         cpu=request.host.cpu,
     )
     gpus: list[Gpu] = []
-    for entry in request.gpus:
-        gpus.extend(_devices(entry, catalogue, host))
+    for index, entry in enumerate(request.gpus):
+        with concerning(f"rig.gpus.{index}"):
+            gpus.extend(_devices(entry, catalogue, host))
         if len(gpus) > most_devices:
             raise Unsupported(
                 f"The rig has more than {most_devices} devices, the most that the engine takes: leave some out.",

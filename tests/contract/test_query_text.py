@@ -81,6 +81,14 @@ def test_a_question_survives_its_address(request: dict[str, Any]) -> None:
     assert asked(address_of_request("/", stated)) == stated
 
 
+@pytest.mark.parametrize("url", ["https://models.example/m.gguf?a=b", "hf.co/owner/repo:Q4_K_M"])
+def test_an_address_of_a_model_needs_no_object(url: str) -> None:
+    """A model of another host is named by its address alone."""
+    stated = validate_request({"model": {"url": url}})
+    assert query_of_request(stated) == [("model", url)]
+    assert asked(address_of_request("/", stated)) == stated
+
+
 @pytest.mark.parametrize(
     ("request_parts", "parameters"),
     [

@@ -5,6 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
+from service.contract.model_reference import is_address
+
 Text = str | None
 Number = int | None
 
@@ -122,7 +124,6 @@ HOST = ("ram_bytes", "ram_bandwidth_bytes_per_s")
 
 _TRUE = {"on", "enabled", "true", "1"}
 _FALSE = {"off", "disabled", "false", "0"}
-_HOSTS = ("hf.co/", "huggingface.co/", "modelscope.cn/", "ollama.com/")
 _ALL_BLOCKS = 1_000_000
 
 
@@ -152,7 +153,7 @@ def model_reference(text: str) -> str | dict[str, str]:
     """A file of this computer, an address of another host, or a name of the catalogue."""
     if text.endswith(".gguf") and Path(text).is_file():
         return {"path": text}
-    return {"url": text} if "://" in text or text.startswith(_HOSTS) else text
+    return {"url": text} if is_address(text) else text
 
 
 def _devices(flags: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import json
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends, Request, Response
 
 from service.contract.plan import Plan
 from service.contract.request import PlanRequest
@@ -11,6 +11,7 @@ from service.shells.rest.media import require_json
 from service.shells.rest.plan import BODY_PROBLEMS
 from service.shells.rest.problems import Refusal, responses
 from service.shells.rest.state import DatabaseState, PlannerState
+from service.shells.web.saved import HTML, missing_page, prefers_page, saved_page
 
 router = APIRouter(tags=["plans"])
 
@@ -39,13 +40,19 @@ def post_plans(request: PlanRequest, planner: PlannerState, database: DatabaseSt
 @router.get(
     "/plans/{plan_id}",
     summary="A kept plan",
-    response_description="The plan as it was answered.",
+    response_description="The plan as it was answered, or a page about it for a browser.",
     response_model=Plan,
-    responses=responses("not-found", "not-ready"),
+    responses=responses("not-found", "not-ready") | {200: {"content": {HTML: {"schema": {"type": "string"}}}}},
 )
-def get_saved_plan(plan_id: str, database: DatabaseState) -> Response:
+def get_saved_plan(plan_id: str, request: Request, database: DatabaseState) -> Response:
     """Give a kept plan as it was answered."""
     kept = find_plan(database, plan_id)
-    if kept is None:
-        raise Refusal("not-found", f"There is no saved plan {plan_id[:80]!r}.")
-    return Response(json.dumps(kept.plan), media_type="application/json")
+    missing = f"There is no saved plan {plan_id[:80]!r}."
+    if prefers_page(request):
+        answer = missing_page(missing) if kept is None else saved_page(request, kept)
+    elif kept is None:
+        raise Refusal("not-found", missing, headers={"Vary": "Accept"})
+    else:
+        answer = Response(json.dumps(kept.plan), media_type="application/json")
+    answer.headers["Vary"] = "Accept"
+    return answer
