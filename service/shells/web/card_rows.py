@@ -32,8 +32,8 @@ def card_row(parameter: str) -> CardRow:
     """Read one parameter: a name with its count, or an object; what is neither is shown as a name."""
     stated = _object(parameter)
     if stated is None:
-        count, name = _counted(parameter)
-        return CardRow(parameter=parameter, count=str(count), name=name, figures={})
+        number, text = _counted(parameter)
+        return CardRow(parameter=parameter, count=str(number), name=text, figures={})
     card = stated.pop("gpu", "")
     count = _text(stated.pop("count", 1))
     if isinstance(card, dict):
