@@ -4,10 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
+from service.catalog.boards import board_of
 from service.catalog.gpu_capacity import card_capacity
 from service.catalog.gpu_names import GpuNames, NamedGpu, parse_count
 from service.catalog.gpu_records import GpuRecord, iter_gpu_records, vendors
 from service.catalog.idle_memory import IdleMemory, idle_memory
+from service.core.board import Attachment
 from service.core.memory_capacity import Capacity, discrete_capacity, stated_capacity
 from service.core.problems import Contradiction
 from service.core.types import Backend, Gpu, Host
@@ -24,6 +26,8 @@ class GpuOptions:
     pcie_gen: int | None = None
     pcie_lanes: int | None = None
     backend: Backend | None = None
+    behind: Attachment | None = None
+    numa_node: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +126,8 @@ def inline_gpu(card: InlineGpu, options: GpuOptions | None = None) -> Gpu:
         power_limit_w=options.power_limit_w,
         pcie_gen=options.pcie_gen,
         pcie_lanes=options.pcie_lanes,
+        behind=options.behind,
+        numa_node=options.numa_node,
     )
 
 
@@ -157,6 +163,9 @@ def _device(
         power_limit_w=_share(options.power_limit_w, parts),
         pcie_gen=_link(record, record.pcie_gen, options.pcie_gen, "pcie_gen"),
         pcie_lanes=_link(record, record.pcie_lanes, options.pcie_lanes, "pcie_lanes"),
+        behind=options.behind,
+        numa_node=options.numa_node,
+        board=board_of(record),
         unified_memory=record.unified_memory,
         # Metal and a remote server call any device a GPU (ggml_backend_dev_type of their backends)
         integrated=record.unified_memory and backend not in {"metal", "rpc"},

@@ -5,6 +5,8 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BaseModel, Field
 
 from service.contract.companions import CompanionPlan, DraftPlan, MmprojPlan
+from service.contract.estimate import Estimate
+from service.contract.hardware import Links, Power
 from service.contract.quantities import ANSWER
 from service.contract.request import AssumptionsRequest, WorkloadRequest
 
@@ -141,16 +143,6 @@ class HostPlan(BaseModel):
     decode_s: float | None
 
 
-class Estimate(BaseModel):
-    """A quantity with its range."""
-
-    model_config = ANSWER
-
-    low: float
-    mid: float
-    high: float
-
-
 class BreakdownStep(BaseModel):
     """One part of the decode step."""
 
@@ -193,18 +185,6 @@ class Command(BaseModel):
     text: str = Field(description="Environment and arguments as one line for a shell.")
     verify: str = Field(description="A llama-bench line that measures what was predicted.")
     notes: list[CommandNote] = Field(description="Every variable and flag with what it does.")
-
-
-class Power(BaseModel):
-    """Power that the rig draws, in watts."""
-
-    model_config = ANSWER
-
-    gpus_peak_w: float
-    gpus_decode_w: float
-    system_peak_w: float
-    recommended_psu_w: float
-    wall_peak_w: float
 
 
 class PlanWarning(BaseModel):
@@ -267,7 +247,8 @@ class Plan(BaseModel):
     shortfall_bytes: int = Field(description="Bytes missing over all devices and the host.")
     speed: SpeedPlan | None
     command: Command
-    power: Power | None
+    power: Power | None = Field(description="What the rig draws; null where a card's power is not known.")
+    links: Links | None = Field(description="What joins the cards; null for a rig without cards.")
     warnings: list[PlanWarning]
     advice: list[Advice]
     alternatives: list[Alternative]

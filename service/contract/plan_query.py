@@ -33,10 +33,22 @@ class PlanQuery(BaseModel):
     ] = None
     p2p: bool | None = None
     slots: int | None = None
+    preset: Annotated[str | None, Field(description="A rig of GET /rigs.")] = None
+    chassis: str | None = None
+    platform: str | None = None
     psu_rated_w: float | None = None
     psu_atx_version: str | None = None
+    psu_count: int | None = None
+    psu_kind: str | None = None
+    psu_efficiency: str | None = None
+    psu_connectors: Annotated[str | None, Field(description="Cables as JSON.", examples=['{"pcie_8pin":4}'])] = None
+    psu_feeds: Annotated[str | None, Field(description="Cards of each supply as JSON.", examples=["[[0],[1]]"])] = None
+    psu_worst_case: bool | None = None
     circuit_volts: float | None = None
     circuit_amps: float | None = None
+    circuit_continuous: bool | None = None
+    circuit_shared: bool | None = None
+    circuit_tariff_per_kwh: float | None = None
     context_tokens: int | None = None
     parallel: int | None = None
     prompt_tokens: int | None = None
@@ -45,6 +57,9 @@ class PlanQuery(BaseModel):
     ram_bytes: int | None = None
     ram_bandwidth_bytes_per_s: float | None = None
     cpu: str | None = None
+    cpu_w: float | None = None
+    dimms: int | None = None
+    nics: int | None = None
     engine: Annotated[str | None, Field(description="Engine name; llama.cpp where left out.")] = None
     version: str | None = None
     date: str | None = None
@@ -87,11 +102,15 @@ class PlanQuery(BaseModel):
 
 
 _WORKLOAD: Final = ("context_tokens", "parallel", "prompt_tokens", "cached_tokens", "output_tokens")
-_HOST: Final = ("ram_bytes", "ram_bandwidth_bytes_per_s", "cpu")
+_HOST: Final = ("ram_bytes", "ram_bandwidth_bytes_per_s", "cpu", "cpu_w", "dimms", "nics")
 _ASSUMPTIONS: Final = ("bandwidth_fraction", "fixed_s_per_device", "ignore_kv_reads")
-_RIG: Final = ("p2p", "slots")
+_RIG: Final = ("preset", "p2p", "slots", "chassis", "platform")
 # parts of the rig whose fields are called after them
-_NAMED_PARTS: Final = {"psu": ("rated_w", "atx_version"), "circuit": ("volts", "amps")}
+_NAMED_PARTS: Final = {
+    "psu": ("rated_w", "atx_version", "count", "kind", "efficiency", "connectors", "feeds", "worst_case"),
+    "circuit": ("volts", "amps", "continuous", "shared", "tariff_per_kwh"),
+}
+_JSON: Final = ("psu_connectors", "psu_feeds")
 _LISTS: Final = {"tensor_split": float, "pp_layer_partition": int, "devices": int}
 _ELSEWHERE: Final = {
     *_WORKLOAD, *_HOST, *_ASSUMPTIONS, *_RIG, "model", "gpus", "nvlink", "engine", "format",
@@ -119,6 +138,7 @@ def _rig(query: PlanQuery, given: dict[str, Any]) -> dict[str, Any]:
     if query.nvlink is not None:
         rig["nvlink"] = _json_or_text(query.nvlink)
     parts = {"host": _part(given, _HOST)}
+    given = given | {name: _json_or_text(given[name]) for name in _JSON if given.get(name) is not None}
     for part, fields in _NAMED_PARTS.items():
         parts[part] = {field: given[name] for field in fields if (name := f"{part}_{field}") in given}
     return rig | {name: part for name, part in parts.items() if part}

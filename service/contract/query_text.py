@@ -14,6 +14,7 @@ Parameters = list[tuple[str, str]]
 _NAMED_PARTS: Final = ("psu", "circuit")
 # what may hold commas is repeated, the other lists are joined
 _REPEATED: Final = ("gpus", "override_tensor")
+_NESTED: Final = ("nvlink", "psu_feeds")
 
 
 def query_of_request(request: PlanRequest) -> Parameters:
@@ -47,7 +48,7 @@ def _texts(name: str, value: Any) -> Iterator[str]:
     """The parameters that state one value."""
     if name in _REPEATED:
         yield from (_text(each) for each in value)
-    elif isinstance(value, list) and name != "nvlink":
+    elif isinstance(value, list) and name not in _NESTED:
         yield ",".join(_text(each) for each in value)
     else:
         yield _text(value)

@@ -14,12 +14,13 @@ from service.contract.imports import ImportRequest
 from service.contract.model_reference import ModelPath, ModelUrl
 from service.contract.problem import FieldError
 from service.contract.request import AssumptionsRequest, PlanRequest, WorkloadRequest
-from service.contract.rig import CircuitRequest, GpuRequest, HostRequest, InlineGpu, PsuRequest, RigRequest
+from service.contract.rig import CircuitRequest, GpuRequest, HostRequest, InlineGpu, PsuLeads, PsuRequest, RigRequest
 from service.core.problems import InvalidRequest, PlanProblem, UnknownEngine
 
 _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
-    PlanRequest, ModelUrl, ModelPath, RigRequest, GpuRequest, InlineGpu, HostRequest, PsuRequest, CircuitRequest,
-    WorkloadRequest, LlamaCppEngine, DraftRequest, MmprojRequest, VllmEngine, AssumptionsRequest, ImportRequest,
+    PlanRequest, ModelUrl, ModelPath, RigRequest, GpuRequest, InlineGpu, HostRequest, PsuRequest, PsuLeads,
+    CircuitRequest, WorkloadRequest, LlamaCppEngine, DraftRequest, MmprojRequest, VllmEngine, AssumptionsRequest,
+    ImportRequest,
 )  # fmt: skip
 _NAMES_OR_OBJECTS = (("model",), ("rig",))
 _SHOWN_ERRORS = 20

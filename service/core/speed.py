@@ -21,20 +21,6 @@ Limit = Literal["memory_bandwidth", "compute", "interconnect", "host_memory"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """A quantity with its range."""
-
-    low: float
-    mid: float
-    high: float
-
-    @classmethod
-    def around(cls, mid: float, range_fraction: float) -> "Estimate":
-        """Range that reaches as far down as up in proportion."""
-        return cls(low=mid / (1 + range_fraction), mid=mid, high=mid * (1 + range_fraction))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Assumptions:
     """What-if constants in place of the tables'; None keeps the tables'."""
 

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from service.core.board import Attachment, Board
+from service.core.machine import DEFAULT_MACHINE, Machine
+
 Backend = Literal["cuda", "rocm", "vulkan", "metal", "sycl", "rpc", "cpu"]
 
 
@@ -81,6 +84,7 @@ class Gpu:
     after driver and context; free_bytes: as stated by the user, None where idle.
     `generation` is the marketing architecture ("Ampere"); compute_capability only for NVIDIA.
     bandwidth_bytes_per_s: None where nobody stated it; a plan then has no speed.
+    behind, numa_node: what its slot hangs on, None where the user did not say. board: None for a card in no catalogue.
     Hashed once: rules are memoised per card and rig.
     """
 
@@ -99,6 +103,9 @@ class Gpu:
     power_limit_w: float | None = None
     pcie_gen: int | None = None
     pcie_lanes: int | None = None
+    behind: Attachment | None = None
+    numa_node: int | None = None
+    board: Board | None = None
     unified_memory: bool = False
     integrated: bool = False
     _hash: int = field(init=False, repr=False, compare=False)
@@ -122,17 +129,18 @@ class Host:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rig:
-    """Cards in the order the engine will see them, and their host.
+    """Cards in the order the engine will see them, their host, and the machine around them.
 
     Hashed once, as its cards are.
     """
 
     gpus: tuple[Gpu, ...]
     host: Host = Host()
+    machine: Machine = DEFAULT_MACHINE
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((self.gpus, self.host)))
+        object.__setattr__(self, "_hash", hash((self.gpus, self.host, self.machine.psu.rated_w)))
 
     def __hash__(self) -> int:
         return self._hash

@@ -2,19 +2,19 @@
 
 from dataclasses import replace
 
+from service.contract.estimate import Estimate
 from service.contract.plan import (
     BreakdownStep,
     Command,
     CommandNote,
     DevicePlan,
-    Estimate,
     HostPlan,
     LlamaCppEnginePlan,
     ModelSummary,
     Plan,
     SpeedPlan,
 )
-from service.core import speed as core_speed
+from service.core import estimate as core_estimate
 from service.core.engines.llamacpp.command import command_of
 from service.core.engines.llamacpp.needs import overhead_bytes
 from service.core.memory import shortfall_bytes
@@ -23,13 +23,19 @@ from service.planning.advice import advice_of
 from service.planning.companion_answer import companion_plans, draft_plan, mmproj_plan
 from service.planning.explanation import explanation_of
 from service.planning.findings import Findings
+from service.planning.hardware.explanation import hardware_steps
+from service.planning.hardware.links import links_of
+from service.planning.hardware.llamacpp import work_of
+from service.planning.hardware.power import power_of
+from service.planning.hardware.warnings import hardware_warnings_of
 from service.planning.identity import RULES_VERSION, plan_id
 from service.planning.warnings import warnings_of
 
 
 def plan_of(findings: Findings) -> Plan:
     """Shape everything found as the contract's Plan."""
-    verdict = findings.verdict
+    verdict, work = findings.verdict, work_of(findings)
+    power, links = power_of(findings.rig, work), links_of(findings.rig, work)
     return Plan(
         id=plan_id(findings),
         model=_model(findings),
@@ -45,11 +51,12 @@ def plan_of(findings: Findings) -> Plan:
         shortfall_bytes=shortfall_bytes(findings.choice.needs),
         speed=_speed(findings),
         command=_command(findings),
-        power=None,
-        warnings=warnings_of(findings),
+        power=power,
+        links=links,
+        warnings=warnings_of(findings, hardware_warnings_of(findings.rig, work.mode)),
         advice=advice_of(findings),
         alternatives=[],
-        explanation=explanation_of(findings),
+        explanation=[*explanation_of(findings), *hardware_steps(power, links)],
     )
 
 
@@ -190,7 +197,7 @@ def _prefill_range_fraction(findings: Findings) -> float:
 
 
 def _estimate(mid: float, range_fraction: float) -> Estimate:
-    estimate = core_speed.Estimate.around(mid, range_fraction)
+    estimate = core_estimate.Estimate.around(mid, range_fraction)
     return Estimate(low=estimate.low, mid=estimate.mid, high=estimate.high)
 
 

@@ -6,6 +6,7 @@ from service.catalog.gpus import GpuCatalog, GpuOptions, InlineGpu, inline_gpu
 from service.contract import rig as contract
 from service.core.problems import Unsupported, concerning
 from service.core.types import Gpu, Host, Rig
+from service.planning.machine import machine_of
 
 # llama_max_devices, src/llama.cpp:80 (llama.cpp in llama-cpp-python 0.3.36)
 MAX_DEVICES = 16
@@ -14,7 +15,8 @@ MAX_DEVICES = 16
 def rig_of(request: contract.RigRequest, catalogue: GpuCatalog, *, most_devices: int = MAX_DEVICES) -> Rig:
     """Resolve every card, in order.
 
-    Raises UnknownGpu, InvalidRequest or Contradiction for a card, Unsupported for more devices than the engine takes.
+    Raises UnknownGpu, InvalidRequest or Contradiction for a card or for what surrounds it, Unsupported for more devices
+    than the engine takes.
     """
     host = Host(
         ram_bytes=request.host.ram_bytes,
@@ -30,7 +32,7 @@ def rig_of(request: contract.RigRequest, catalogue: GpuCatalog, *, most_devices:
                 f"The rig has more than {most_devices} devices, the most that the engine takes: leave some out.",
                 fields=("rig.gpus",),
             )
-    return Rig(gpus=tuple(gpus), host=host)
+    return Rig(gpus=tuple(gpus), host=host, machine=machine_of(request, gpus))
 
 
 def _devices(entry: str | contract.GpuRequest, catalogue: GpuCatalog, host: Host) -> Sequence[Gpu]:
@@ -42,6 +44,8 @@ def _devices(entry: str | contract.GpuRequest, catalogue: GpuCatalog, host: Host
         pcie_gen=entry.pcie_gen,
         pcie_lanes=entry.pcie_lanes,
         backend=entry.backend,
+        behind=entry.behind,
+        numa_node=entry.numa_node,
     )
     if isinstance(entry.gpu, str):
         return catalogue.gpus(entry.gpu, options, host) * entry.count
@@ -66,6 +70,7 @@ PLANNED_WITH = frozenset(
         "fp32_flops",
         "fp16_tensor_dense_flops",
         "compute_capability",
+        "tdp_w",
     }
 )
 

@@ -1,6 +1,6 @@
 """What to know about a plan, as codes with their numbers; one function per warning."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from service.contract.plan import PlanWarning
 from service.core.units import GIB
@@ -8,11 +8,10 @@ from service.planning.companion_warnings import companion_warnings
 from service.planning.findings import Findings
 from service.planning.fit import fit_warnings
 from service.planning.rig import unverified_values
-from service.planning.unused_fields import unused_field_warnings
 
 
-def warnings_of(findings: Findings) -> list[PlanWarning]:
-    """Every warning, the gravest first."""
+def warnings_of(findings: Findings, about_hardware: Sequence[PlanWarning] = ()) -> list[PlanWarning]:
+    """Every warning, the gravest first; those about power and links are the same for every engine."""
     found = [
         *_does_not_fit(findings),
         *_context_beyond_training(findings),
@@ -25,7 +24,7 @@ def warnings_of(findings: Findings) -> list[PlanWarning]:
         *companion_warnings(findings),
         *_model_reference(findings),
         *_unverified_data(findings),
-        *unused_field_warnings(findings.request),
+        *about_hardware,
     ]
     order = {"error": 0, "warning": 1, "info": 2}
     return sorted(found, key=lambda warning: order[warning.severity])

@@ -28,9 +28,40 @@ RIGS = st.fixed_dictionaries(
         "nvlink": st.booleans() | st.just([[0, 1], [2, 3]]),
         "p2p": st.booleans(),
         "slots": st.integers(1, 64),
-        "host": st.fixed_dictionaries({}, optional={"ram_bytes": st.integers(0, 2**50), "cpu": NAMES}),
-        "psu": st.fixed_dictionaries({}, optional={"rated_w": st.floats(1, 3000), "atx_version": st.just("3.1")}),
-        "circuit": st.fixed_dictionaries({}, optional={"volts": st.just(230), "amps": st.just(16)}),
+        "host": st.fixed_dictionaries(
+            {},
+            optional={
+                "ram_bytes": st.integers(0, 2**50),
+                "cpu": NAMES,
+                "cpu_w": st.floats(1, 999),
+                "dimms": st.integers(1, 9),
+            },
+        ),
+        "psu": st.fixed_dictionaries(
+            {},
+            optional={
+                "rated_w": st.floats(1, 3000),
+                "atx_version": st.just("3.1"),
+                "count": st.integers(1, 4),
+                "efficiency": st.just("gold"),
+                "feeds": st.just([[0], [1, 2]]),
+                "worst_case": st.booleans(),
+                "connectors": st.fixed_dictionaries({}, optional={"pcie_8pin": st.integers(0, 9)}),
+            },
+        ),
+        "circuit": st.fixed_dictionaries(
+            {},
+            optional={
+                "volts": st.just(230),
+                "amps": st.just(16),
+                "continuous": st.booleans(),
+                "shared": st.booleans(),
+                "tariff_per_kwh": st.floats(0.01, 1),
+            },
+        ),
+        "preset": NAMES,
+        "chassis": st.sampled_from(["desktop", "rack"]),
+        "platform": NAMES,
     },
 )
 LLAMA_CPP = st.fixed_dictionaries(

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.core.estimate import Estimate
 from service.core.speed import (
     Assumptions,
     Decode,
     DecodeWork,
-    Estimate,
     decode,
     gpu_processor,
     host_processor,

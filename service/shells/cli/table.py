@@ -4,7 +4,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from service.contract.plan import DevicePlan, Estimate, Plan
+from service.contract.estimate import Estimate
+from service.contract.plan import DevicePlan, Plan
 from service.core.units import GIB
 
 MOST_BAR_CELLS, LEAST_BAR_CELLS = 10, 4

@@ -1,4 +1,4 @@
-"""Links between cards: how long a hidden state takes over PCI Express."""
+"""PCI Express links, and the hidden states that cross them."""
 
 # Bytes per second of one lane in one direction: GT/s * 128/130 / 8 from generation 3 on, * 8/10 / 8 before.
 # Source: PCI Express base specifications; generation 4 x16 is 31.5 GB/s.

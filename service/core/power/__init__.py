@@ -1,0 +1,1 @@
+"""What a rig draws, and what has to supply it."""
