@@ -41,19 +41,27 @@ def verdict(needs: Sequence[Need], *, offloaded: bool) -> Verdict:
     return "fits_with_host_offload" if offloaded else "fits"
 
 
-def largest_context_tokens(needs_at: Callable[[int], Sequence[Need]], *, ceiling_tokens: int) -> int:
+def largest_context_tokens(
+    needs_at: Callable[[int], Sequence[Need]],
+    *,
+    ceiling_tokens: int,
+    least_needs_at: Callable[[int], Sequence[Need]] | None = None,
+) -> int:
     """Largest multiple of 256 up to `ceiling_tokens` at which everything fits, 0 where none does.
 
-    needs_at gives the needs at a context; they must not fall as the context grows. Bytes are close to affine in the
-    context, so the next candidate is where the tightest need would cross its limit on a straight line; every fourth
-    one is the middle, which bounds the number of looks.
+    needs_at gives the needs at a context; they must not fall as the context grows. least_needs_at: a lower bound of
+    them that costs less to find and grows evenly. Bytes are close to affine in the context, so the next candidate is
+    where the tightest need would cross its limit on a straight line; every fourth one is the middle, which bounds the
+    number of looks.
     """
     high = _Point.at(ceiling_tokens // CONTEXT_STEP_TOKENS, needs_at)
     if high.fits:
         return high.steps * CONTEXT_STEP_TOKENS
-    low = _Point.at(min(1, high.steps), needs_at)
+    low = _Point.at(min(1, high.steps), least_needs_at or needs_at)
     if not low.fits:
         return 0
+    if least_needs_at is not None:
+        low, high = _around_the_largest(low, high, needs_at, least_needs_at)
     looks = 0
     while high.steps - low.steps > 1:
         looks += 1
@@ -77,6 +85,37 @@ class _Point:
     @property
     def fits(self) -> bool:
         return self.steps > 0 and shortfall_bytes(self.needs) == 0
+
+    def with_room_of(self, bound: "_Point", whole: "_Point") -> "_Point":
+        """The least needs of this point and what `whole` needs beyond its own least."""
+        needs = [
+            Need(total_bytes=least.total_bytes + more.total_bytes - held.total_bytes, usable_bytes=least.usable_bytes)
+            for least, held, more in zip(self.needs, bound.needs, whole.needs, strict=True)
+        ]
+        return _Point(self.steps, needs)
+
+
+def _around_the_largest(
+    least: _Point,
+    high: _Point,
+    needs_at: Callable[[int], Sequence[Need]],
+    least_needs_at: Callable[[int], Sequence[Need]],
+) -> tuple[_Point, _Point]:
+    """A context that fits, or no context at all, and a longer one that does not; least: the least needs of one step.
+
+    What a context needs beyond the least is no more than what a longer one does, so a context whose least needs leave
+    so much room fits.
+    """
+    looks = 0
+    while high.steps > 1:
+        looks += 1
+        bound = _Point.at(high.steps, least_needs_at)
+        steps = high.steps // 2 if looks > 2 else _crossing(least.with_room_of(bound, high), high)
+        candidate = _Point.at(steps, needs_at)
+        if candidate.fits:
+            return candidate, high
+        high = candidate
+    return _Point(0, ()), high
 
 
 def _crossing(low: _Point, high: _Point) -> int:

@@ -64,7 +64,7 @@ def growing_needs(draw: st.DrawFn) -> tuple[list[tuple[int, int, int, int]], int
 
 @given(growing_needs(), st.integers(0, 3000))
 def test_largest_context_is_the_largest(needs: tuple[list[tuple[int, int, int, int]], int], top: int) -> None:
-    """The search finds what looking at every context finds, also where needs jump."""
+    """The search finds what looking at every context finds, also where needs jump, with a lower bound or without."""
     devices, usable_bytes = needs
 
     def needs_at(tokens: int) -> list[Need]:
@@ -77,8 +77,15 @@ def test_largest_context_is_the_largest(needs: tuple[list[tuple[int, int, int, i
     expected = max(
         (step for step in range(1, top + 1) if shortfall_bytes(needs_at(step * CONTEXT_STEP_TOKENS)) == 0), default=0
     )
-    found = largest_context_tokens(needs_at, ceiling_tokens=top * CONTEXT_STEP_TOKENS + 17)
+
+    def least_needs_at(tokens: int) -> list[Need]:
+        steps = tokens // CONTEXT_STEP_TOKENS
+        return [need(fixed // 2 + slope // 2 * steps, usable_bytes) for fixed, slope, _, _ in devices]
+
+    ceiling_tokens = top * CONTEXT_STEP_TOKENS + 17
+    found = largest_context_tokens(needs_at, ceiling_tokens=ceiling_tokens)
     assert found == expected * CONTEXT_STEP_TOKENS
+    assert found == largest_context_tokens(needs_at, ceiling_tokens=ceiling_tokens, least_needs_at=least_needs_at)
 
 
 def test_affine_needs_take_few_looks() -> None:

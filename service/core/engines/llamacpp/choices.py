@@ -89,12 +89,11 @@ def _largest_context(
 ) -> int:
     """Largest context that fits, whatever context was asked for: it is the same for all of them."""
     question = Question.of(model, rig, Workload(parallel=parallel), companions)
-    if question.place(settings, ceiling_tokens).fits:
-        return ceiling_tokens
-    bound = largest_context_tokens(
-        lambda tokens: question.hold(settings, tokens).needs, ceiling_tokens=ceiling_tokens
-    )  # fmt: skip
-    return largest_context_tokens(lambda tokens: question.place(settings, tokens).needs, ceiling_tokens=bound)
+    return largest_context_tokens(
+        lambda tokens: question.place(settings, tokens).needs,
+        ceiling_tokens=ceiling_tokens,
+        least_needs_at=lambda tokens: question.hold(settings, tokens).needs,
+    )
 
 
 def _largest_fitting(question: Question, settings: LlamaCppSettings) -> Choice | None:

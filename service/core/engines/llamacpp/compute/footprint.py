@@ -2,13 +2,14 @@
 
 Graphs are built once with symbolic cell counts: powers of two far beyond any size, so that a size in bytes shows how
 often it contains each of them, or 64ths of them. Only addresses depend on the actual counts, and are found by walking
-through the memory events again.
+through the memory events, once for a range of counts.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from service.core.engines.llamacpp.buffer_types import BufferRules
+from service.core.engines.llamacpp.compute.affine_pool import Peak, affine_peak
 from service.core.engines.llamacpp.compute.pool import ChunkedPool, Pool
 
 CELLS_PER_UNIT: Final = 64
@@ -50,15 +51,28 @@ def split_size(size: int) -> tuple[int, Terms]:
 
 
 class Footprint:
-    """Memory events of one backend; `bytes_for` walks through them for given cell counts.
+    """Memory events of one backend; `bytes_for` says how much that is for given cell counts.
 
     constant: bytes of each piece whose size does not depend on cells. lasting: pieces taken before all others and never
     given back, whose sizes simply add up, and lasting_bytes of those that do not depend on cells; varying: other pieces
     that do; both by number with constant part and terms. rest: the other events. remains: pieces that are what is kept
-    of another.
+    of another. leading: the kind of cells over ranges of which one walk holds, None where every count needs its own;
+    slopes: bytes that each piece grows by per unit of it. peaks: what walks found, by all other counts.
     """
 
-    __slots__ = ("constant", "lasting", "lasting_bytes", "peaks", "remains", "rest", "rules", "varying")
+    __slots__ = (
+        "constant",
+        "lasting",
+        "lasting_bytes",
+        "leading",
+        "others",
+        "peaks",
+        "remains",
+        "rest",
+        "rules",
+        "slopes",
+        "varying",
+    )
 
     def __init__(
         self, rules: BufferRules, events: Sequence[int], sizes: Sequence[int], remains: Mapping[int, int]
@@ -83,19 +97,42 @@ class Footprint:
             else:
                 self.constant[piece] = (constant + mask) & ~mask
         self.lasting_bytes = sum(self.constant[piece] for piece in lasting if piece in self.constant)
-        self.peaks: dict[tuple[int, ...], int] = {}
+        self._lead()
+        self.peaks: dict[tuple[int, ...], list[Peak]] = {}
+
+    def _lead(self) -> None:
+        """Choose the leading kind: sizes must grow by whole alignments, no piece be empty, and the buffer be one."""
+        kinds = {kind: None for _, terms in self.varying.values() for kind, _ in terms}
+        self.leading = "base" if "base" in kinds else next(iter(kinds), None)
+        self.slopes = {
+            piece: factor
+            for piece, (_, terms) in self.varying.items()
+            for kind, factor in terms
+            if kind == self.leading
+        }
+        aligned = not any(factor % self.rules.alignment_bytes for factor in self.slopes.values())
+        if not aligned or self.rules.max_buffer_bytes is not None or 0 in self.constant.values():
+            self.leading = None
+        self.others = tuple([kind for kind in kinds if kind != self.leading])
 
     def bytes_for(self, cells: Mapping[str, int]) -> int:
         """Bytes of the buffer where the caches have `cells` per stream."""
         lasting = self.lasting_bytes
         if self.lasting:
             lasting += sum(self._sizes(self.lasting, cells))
-        varying = self._sizes(self.varying, cells) if self.varying else ()
-        peak = self.peaks.get(varying)
-        if peak is None:
-            sizes = {**self.constant, **dict(zip(self.varying, varying, strict=True))}
-            peak = self.peaks[varying] = self._walk(sizes)
-        return lasting + peak
+        count = cells[self.leading] // CELLS_PER_UNIT if self.leading else 0
+        known = self.peaks.setdefault(tuple([cells[kind] for kind in self.others]), [])
+        for peak in known:
+            if peak.first <= count <= peak.last:
+                return lasting + peak.bytes_for(count)
+        varying = self._sizes(self.varying, cells)
+        sizes = {**self.constant, **dict(zip(self.varying, varying, strict=True))}
+        if self.leading and min(varying) > 0:
+            peak = affine_peak(self.rest, sizes, self.slopes, self.remains, count)
+        else:
+            peak = Peak(first=count, last=count, at=count, candidates={0: self._walk(sizes)})
+        known.append(peak)
+        return lasting + peak.bytes_for(count)
 
     def _sizes(self, pieces: Mapping[int, tuple[int, Terms]], cells: Mapping[str, int]) -> tuple[int, ...]:
         """Bytes of pieces that depend on cells."""
