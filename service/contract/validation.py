@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from math import isfinite
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from service.contract.companions import DraftRequest, MmprojRequest
+from service.contract.compare import CompareBase, CompareRequest
 from service.contract.engine import ENGINE_NAMES, LlamaCppEngine, VllmEngine
 from service.contract.imports import ImportRequest
 from service.contract.model_reference import ModelPath, ModelUrl
@@ -20,8 +21,9 @@ from service.core.problems import InvalidRequest, PlanProblem, UnknownEngine
 _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
     PlanRequest, ModelUrl, ModelPath, RigRequest, GpuRequest, InlineGpu, HostRequest, PsuRequest, PsuLeads,
     CircuitRequest, WorkloadRequest, LlamaCppEngine, DraftRequest, MmprojRequest, VllmEngine, AssumptionsRequest,
-    ImportRequest,
+    ImportRequest, CompareRequest, CompareBase,
 )  # fmt: skip
+Request = TypeVar("Request", bound=BaseModel)
 _NAMES_OR_OBJECTS = (("model",), ("rig",))
 _SHOWN_ERRORS = 20
 
@@ -63,6 +65,22 @@ def validate_import(value: object) -> ImportRequest:
         raise refusal(refused, value) from None
 
 
+def parse_as(kind: type[Request], raw: bytes) -> Request:
+    """Read a request of any kind from JSON; raises as `parse_request` does."""
+    try:
+        return kind.model_validate_json(raw)
+    except ValidationError as refused:
+        raise refusal(refused, _decoded(raw)) from None
+
+
+def validate_as(kind: type[Request], value: object) -> Request:
+    """Check a decoded request of any kind; raises as `parse_request` does."""
+    try:
+        return kind.model_validate(value)
+    except ValidationError as refused:
+        raise refusal(refused, value) from None
+
+
 def validate_request(value: object) -> PlanRequest:
     """Check decoded JSON; raises as `parse_request` does."""
     try:
@@ -81,8 +99,8 @@ def refusal_of_errors(errors: Sequence[ErrorDetails], value: object) -> PlanProb
     for error in errors:
         if error["type"] == "json_invalid":
             return InvalidRequest(f"The request is not JSON: {error['msg']}.")
-        if error["type"].startswith("union_tag") and error["loc"][-1:] == ("engine",):
-            return _unknown_engine(error)
+        if error["type"].startswith("union_tag") and {"engine", "engines"}.intersection(error["loc"][-2:]):
+            return _unknown_engine(error, _pointer(error, value))
     messages: dict[str, list[str]] = {}
     for error in errors:
         messages.setdefault(_pointer(error, value), []).append(_message(error))
@@ -101,17 +119,17 @@ def _decoded(raw: bytes) -> object:
     return value
 
 
-def _unknown_engine(error: ErrorDetails) -> PlanProblem:
+def _unknown_engine(error: ErrorDetails, pointer: str) -> PlanProblem:
     given = error["input"]
     name = given.get("name") if isinstance(given, Mapping) else given
     if not isinstance(name, str):
         message = f'must be an object whose "name" is one of {", ".join(ENGINE_NAMES)}'
-        return RefusedFields([FieldError(pointer="/engine", message=message)])
+        return RefusedFields([FieldError(pointer=pointer, message=message)])
     close = get_close_matches(name.lower(), ENGINE_NAMES, n=2, cutoff=0.5)
     return UnknownEngine(
         f"There is no engine named {name[:80]!r}; known are {', '.join(ENGINE_NAMES)}.",
         suggestions=close or ENGINE_NAMES,
-        fields=("engine.name",),
+        fields=(f"{pointer.strip('/').replace('/', '.')}.name",),
     )
 
 

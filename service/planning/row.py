@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from service.contract.plan import EnginePlan, LlamaCppEnginePlan, Plan
 
@@ -65,12 +65,17 @@ def _division(engine: EnginePlan) -> Mapping[str, Cell]:
 
 
 def csv_of_plan(plan: Plan) -> str:
-    """A header and one row; text that a spreadsheet would run as a formula is kept as text."""
-    row = row_of_plan(plan)
+    """A header and one row."""
+    return csv_of_rows([row_of_plan(plan)])
+
+
+def csv_of_rows(rows: Sequence[Mapping[str, Cell]]) -> str:
+    """A header and rows of the same columns; text that a spreadsheet would run as a formula is kept as text."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(row)
-    writer.writerow(["" if cell is None else _plain(cell) for cell in row.values()])
+    writer.writerows(rows[:1])
+    for row in rows:
+        writer.writerow(["" if cell is None else _plain(cell) for cell in row.values()])
     return text.getvalue()
 
 

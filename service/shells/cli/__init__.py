@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from service.core.problems import InvalidRequest
+from service.shells.cli import flags
 from service.shells.cli.plan import plan
 from service.shells.cli.problems import exit_on_problem
 
@@ -19,6 +20,41 @@ app = typer.Typer(
 )
 
 app.command()(plan)
+
+
+@app.command()
+def compare(
+    models: Annotated[
+        list[str] | None, typer.Argument(help="Models, by catalogue name:quant.", show_default=False)
+    ] = None,
+    *,
+    rigs: Annotated[
+        list[str] | None, typer.Option("--rig", help="Cards of one rig, separated by commas; repeated.")
+    ] = None,
+    quants: Annotated[list[str] | None, typer.Option("--quant", help="A quant of every model; repeated.")] = None,
+    contexts: Annotated[
+        list[int] | None, typer.Option("-c", "--ctx-size", help="A context in tokens; repeated.")
+    ] = None,
+    parallel: flags.Parallel = None,
+    prompt_tokens: flags.Prompt = None,
+    cached_tokens: flags.Cached = None,
+    output_tokens: flags.Output = None,
+    split_mode: flags.SplitMode = None,
+    flash_attn: flags.FlashAttn = None,
+    cache_type_k: flags.CacheTypeK = None,
+    cache_type_v: flags.CacheTypeV = None,
+    version: flags.Version = None,
+    date: flags.Date = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print the table as CSV.")] = False,
+    request: Annotated[
+        str | None, typer.Option("--request", metavar="FILE|-", help="Answer one CompareRequest in JSON.")
+    ] = None,
+) -> None:
+    """Compare models, quants, rigs and contexts for one question."""
+    from service.shells.cli.compare import compare as run  # noqa: PLC0415
+
+    run(dict(locals()))
 
 
 @app.command()

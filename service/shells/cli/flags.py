@@ -133,11 +133,11 @@ def question_of(flags: dict[str, Any]) -> dict[str, Any]:
         "n_gpu_layers": _number(flags["n_gpu_layers"], int),
         "tensor_split": _shares(flags["tensor_split"]),
         **_devices(flags),
-        "flash_attn": _switch(flags["flash_attn"]),
+        "flash_attn": switch(flags["flash_attn"]),
         "swa_full": flags["swa_full"] or None,
         "kv_offload": False if flags["no_kv_offload"] else None,
         "override_tensor": flags["override_tensor"] or None,
-        "fit": _switch(flags["fit"]),
+        "fit": switch(flags["fit"]),
         "n_cpu_moe": _ALL_BLOCKS if flags["cpu_moe"] else flags["n_cpu_moe"],
         "draft": _draft(flags),
         "mmproj": _mmproj(flags),
@@ -198,7 +198,7 @@ def _shares(text: str | None) -> list[float | str | None] | None:
     return None if text is None else [_number(part, float) for part in text.replace("/", ",").split(",")]
 
 
-def _switch(text: str | None) -> bool | str | None:
+def switch(text: str | None) -> bool | str | None:
     """Read on, off or auto. Source: is_truthy, is_falsey and is_autoy, common/arg.cpp."""
     if text in (None, "auto", "-1"):
         return None

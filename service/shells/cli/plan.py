@@ -94,7 +94,7 @@ def _answer_one(source: str) -> None:
     from service.planning.local import local_planner  # noqa: PLC0415
 
     with exit_on_problem(as_json=True):
-        with _opened(source) as stream:
+        with opened(source) as stream:
             raw = stream.read()
         answer = local_planner().plan(parse_request(raw))
     sys.stdout.write(answer.model_dump_json() + "\n")
@@ -104,13 +104,13 @@ def _answer_lines(source: str) -> None:
     """Answer lines as soon as they are read: a few at a time here, many at a time on all processors."""
     from service.shells.cli.answers import answers  # noqa: PLC0415
 
-    with exit_on_problem(as_json=False), _opened(source) as stream, closing(answers(stream)) as answered:
+    with exit_on_problem(as_json=False), opened(source) as stream, closing(answers(stream)) as answered:
         for line in answered:
             sys.stdout.buffer.write(line + b"\n")
             sys.stdout.buffer.flush()
 
 
-def _opened(source: str) -> BinaryIO:
+def opened(source: str) -> BinaryIO:
     """Open a file or the standard input.
 
     Raises InvalidRequest where the file cannot be read.
