@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from service.contract.plan import Estimate, Plan
+from service.contract.estimate import Estimate
+from service.contract.plan import Plan
 from service.core.units import GIB
 
 _VERDICTS = {
