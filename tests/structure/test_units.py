@@ -24,13 +24,14 @@ PHYSICAL = {
 }  # fmt: skip
 # counts, indices and ratios of the contract, and names that llama.cpp and vLLM fixed
 DIMENSIONLESS = {
-    "active_parameters", "block_size", "contexts", "count", "data_parallel_size", "devices", "dimms", "draft_layers",
-    "draft_n_max", "eps_8pin", "experts", "feeds", "gpu_memory_utilization", "high", "idle_cost_per_year", "index",
-    "layers", "low", "main_gpu", "max_concurrency", "max_model_len", "max_num_seqs", "meetings_per_token", "mid",
-    "n_batch", "n_cpu_moe", "n_ctx", "n_ctx_seq", "n_gpu_layers", "n_max", "n_ubatch", "nics", "num_gpu_blocks",
-    "numa_node", "nvlink", "pairs", "parallel", "parameters", "parts", "pcie_16pin", "pcie_8pin", "pcie_gen",
-    "pcie_lanes", "pipeline_parallel_size", "pp_layer_partition", "recurrent_layers", "row", "sched_copies", "slots",
-    "status", "tariff_per_kwh", "tensor_count", "tensor_parallel_size", "tensor_split", "value", "windowed_layers",
+    "active_parameters", "block_size", "circuit_tariff_per_kwh", "contexts", "count", "data_parallel_size",
+    "devices", "dimms", "draft_layers", "draft_n_max", "eps_8pin", "experts", "feeds", "gpu_memory_utilization",
+    "high", "idle_cost_per_year", "index", "layers", "low", "main_gpu", "max_concurrency", "max_model_len",
+    "max_num_seqs", "meetings_per_token", "mid", "n_batch", "n_cpu_moe", "n_ctx", "n_ctx_seq", "n_gpu_layers",
+    "n_max", "n_ubatch", "nics", "num_gpu_blocks", "numa_node", "nvlink", "pairs", "parallel", "parameters",
+    "parts", "pcie_16pin", "pcie_8pin", "pcie_gen", "pcie_lanes", "pipeline_parallel_size", "pp_layer_partition",
+    "psu_count", "recurrent_layers", "row", "sched_copies", "slots", "status", "tariff_per_kwh", "tensor_count",
+    "tensor_parallel_size", "tensor_split", "value", "windowed_layers",
 }  # fmt: skip
 
 

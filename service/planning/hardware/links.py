@@ -62,7 +62,7 @@ def _traffic(rig: Rig, mode: Mode) -> tuple[float | None, float | None, AllReduc
     reduction = AllReduce(
         implementation=implementation,
         payload_bytes=payload,
-        meetingtoken_s=mode.meetings_per_token,
+        meetings_per_token=mode.meetings_per_token,
         s=_shown(once),
         token_s=mode.meetings_per_token * once.mid,
     )

@@ -97,8 +97,8 @@ def _assumptions(rig: Rig, *, host_works: bool) -> tuple[str, ...]:
     if machine.psu.rated_w is None:
         said.append(
             f"A supply is recommended that is filled to {facts.sustained_fraction:.0%} and bears a step of "
-            f"{facts.largest_step:g} times the largest card's power as one of {facts.psu_class(machine.psu).name} does; "
-            "rig.psu."
+            f"{facts.largest_step:g} times the largest card's power as one of {facts.psu_class(machine.psu).name} "
+            "does; rig.psu."
         )
     if machine.psu.count > 1 and machine.psu.feeds is None:
         said.append(f"The cards are divided over {machine.psu.count} supplies as evenly as they go; rig.psu.feeds.")
