@@ -93,7 +93,7 @@ class LlamaCppEngine(BaseModel):
 
 
 class VllmEngine(BaseModel):
-    """vLLM and what the user fixes about it; not planned yet."""
+    """vLLM and what the user fixes about it; a null field is the planner's to choose."""
 
     model_config = REQUEST
 
@@ -102,7 +102,10 @@ class VllmEngine(BaseModel):
     date: Date | None = Field(None, description="Date of the release, at least YYYY-MM.")
     tensor_parallel_size: Tokens | None = Field(None, description="Cards that share every layer.")
     pipeline_parallel_size: Tokens | None = Field(None, description="Stages of consecutive layers.")
-    pp_layer_partition: list[Tokens] | None = Field(None, description="Layers per stage.")
+    data_parallel_size: Tokens | None = Field(None, description="Replicas that serve side by side.")
+    pp_layer_partition: Annotated[list[Tokens], Field(min_length=1, max_length=1000)] | None = Field(
+        None, description="Layers per stage (VLLM_PP_LAYER_PARTITION).", examples=[[20, 12]]
+    )
     gpu_memory_utilization: Annotated[float, Field(strict=True, gt=0, le=1)] | None = Field(
         None, description="Share of each card's memory that vLLM may use."
     )

@@ -86,6 +86,7 @@ class PlanQuery(BaseModel):
     mmproj_weights_bytes: Annotated[int | None, Field(description="Its bytes, where there is no file.")] = None
     tensor_parallel_size: int | None = None
     pipeline_parallel_size: int | None = None
+    data_parallel_size: int | None = None
     pp_layer_partition: Annotated[str | None, Field(description="Layers per stage, separated by commas.")] = None
     gpu_memory_utilization: float | None = None
     max_model_len: int | None = None

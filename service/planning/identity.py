@@ -28,7 +28,7 @@ def plan_id(findings: Findings) -> str:
     """
     question = findings.request.model_dump_json(exclude=_NAMES)
     resolved = [findings.model.name, *findings.notes], _companions(findings), RULES_VERSION, data_version(findings)
-    return ID_PREFIX + _digest([question, *resolved])[:DIGEST_CHARACTERS]
+    return ID_PREFIX + digest([question, *resolved])[:DIGEST_CHARACTERS]
 
 
 def data_version(findings: Findings) -> str:
@@ -40,7 +40,7 @@ def data_version(findings: Findings) -> str:
 
 @lru_cache(maxsize=4096)
 def _data_version(model_id: str, rig: Rig, *files: str) -> str:
-    return _digest([model_id, rig, *files])
+    return digest([model_id, rig, *files])
 
 
 def _companions(findings: Findings) -> dict[str, object]:
@@ -50,5 +50,6 @@ def _companions(findings: Findings) -> dict[str, object]:
     return resolved | ({"companion_notes": list(findings.companion_notes)} if findings.companion_notes else {})
 
 
-def _digest(content: object) -> str:
+def digest(content: object) -> str:
+    """SHA-256 of JSON-ready content, in hexadecimal."""
     return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()

@@ -88,6 +88,7 @@ VLLM = {
     "pp_layer_partition": [40, 40],
     "gpu_memory_utilization": 0.92,
     "max_model_len": 32768,
+    "data_parallel_size": 1,
     "max_num_batched_tokens": 8192,
     "max_num_seqs": 256,
     "kv_cache_dtype": "fp8",

@@ -1,0 +1,280 @@
+"""How fast a deployment decodes and processes prompts: reads, fixed times and all-reduces, stage by stage."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from service.core.engines.vllm.deployment import Deployment, Rank
+from service.core.engines.vllm.formats import FORMATS
+from service.core.engines.vllm.kv_cache import token_bytes
+from service.core.engines.vllm.model import Layer
+from service.core.engines.vllm.speed_constants import (
+    AGGREGATE_RANGE_FRACTION,
+    BANDWIDTH_FRACTION_BY_BITS,
+    COMPUTE_FRACTION,
+    DECODE_RANGE_FRACTION,
+    EAGER_FACTOR,
+    EXPERT_LAYER_S,
+    LAYER_S,
+    MEETING_S,
+    REDUCTIONS_PER_LAYER,
+    SEQUENCE_S,
+    SHARED_BRIDGE_FRACTION,
+    STAGE_S,
+    STEP_S,
+    WIDENING_FRACTION,
+)
+from service.core.links.all_reduce import Implementation, all_reduce
+from service.core.links.rates import PINNED_COPY_FRACTION
+from service.core.links.topology import link_bytes_per_s, slowest_path
+from service.core.speed import Assumptions, Basis, Limit, Step, prefill_flops_per_s
+from service.core.speed_constants import ATTENTION_RATE_FRACTION, generation_of
+from service.core.types import Rig, Workload
+from service.core.units import MIB
+
+_HIDDEN_ELEMENT_BYTES = 2
+# payload up to which vLLM's own kernel reduces. Source: custom_all_reduce.py (0.33.0)
+_LARGEST_CUSTOM_BYTES = 8 * MIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageTime:
+    """One stage in one decode step: what its slowest rank reads, and the parts of its time."""
+
+    name: str
+    read_bytes: int
+    reading_s: float
+    computing_s: float
+    fixed_s: float
+    reducing_s: float
+
+    @property
+    def s(self) -> float:
+        """Time of the stage."""
+        return max(self.reading_s, self.computing_s) + self.fixed_s + self.reducing_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VllmSpeed:
+    """Speed of a deployment. step_s: of one decode step of all its streams; one_step_s: of a single stream's.
+
+    rank_s, rank_reads: time and bytes of each rank of the first replica. prefill_s: of one prompt.
+    """
+
+    step_s: float
+    one_step_s: float
+    stages: tuple[StageTime, ...]
+    rank_s: tuple[float, ...]
+    rank_reads: tuple[int, ...]
+    prefill_s: float | None
+    limited_by: Limit
+    basis: Basis
+    decode_range_fraction: float
+    replica_streams: int
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Parts of a decode step in words."""
+        parts = []
+        for stage in self.stages:
+            what = f"{stage.name} reads {stage.read_bytes / 1e9:.2f} GB"
+            if stage.computing_s > stage.reading_s:
+                what = f"{stage.name} computes"
+            parts.append(Step(what=what, s=max(stage.reading_s, stage.computing_s)))
+            parts.append(Step(what=f"{stage.name} fixed time", s=stage.fixed_s))
+            parts.append(Step(what=f"{stage.name} all-reduces", s=stage.reducing_s))
+        return tuple(step for step in parts if step.s > 0)
+
+
+def speed_of(deployment: Deployment, rig: Rig, workload: Workload, assumptions: Assumptions) -> VllmSpeed | None:
+    """Speed of a deployment under a workload; None where a card's bandwidth is not known."""
+    layout = deployment.layout
+    ranks = deployment.ranks[: layout.tensor_parallel * layout.pipeline_parallel]
+    gpus = [deployment.gpus[rank.card] for rank in ranks]
+    if any(gpu.bandwidth_bytes_per_s is None for gpu in gpus):
+        return None
+    streams = -(-workload.parallel // layout.data_parallel)
+    depth = workload.cached_tokens + workload.prompt_tokens + workload.output_tokens // 2
+    stages = _stages(deployment, ranks, streams, depth, rig, assumptions)
+    alone = stages if streams == 1 else _stages(deployment, ranks, 1, depth, rig, assumptions)
+    step_s = _step_s(stages, streams, layout.pipeline_parallel)
+    known = all(generation_of(gpu) is not None for gpu in gpus)
+    return VllmSpeed(
+        step_s=step_s,
+        one_step_s=_step_s(alone, 1, layout.pipeline_parallel),
+        stages=tuple(stages),
+        rank_s=tuple(_rank_time(deployment, rank, streams, depth, rig, assumptions).s for rank in ranks),
+        rank_reads=tuple(_read_bytes(deployment, rank, 1, depth, ignore_kv=False) for rank in ranks),
+        prefill_s=_prefill_s(deployment, ranks, workload, rig),
+        limited_by=_limit(stages),
+        basis="fitted" if known else "assumed",
+        decode_range_fraction=(DECODE_RANGE_FRACTION if streams == 1 else AGGREGATE_RANGE_FRACTION)
+        * (1 if known else 2),
+        replica_streams=streams,
+    )
+
+
+def _step_s(stages: Sequence[StageTime], streams: int, pipeline: int) -> float:
+    """Time between two tokens of one stream: it passes every stage; other streams fill the pipeline meanwhile."""
+    return sum(stage.s for stage in stages) + (pipeline - 1) * STAGE_S + STEP_S + (streams - 1) * SEQUENCE_S
+
+
+def _stages(
+    deployment: Deployment, ranks: Sequence[Rank], streams: int, depth: int, rig: Rig, assumptions: Assumptions
+) -> list[StageTime]:
+    """The slowest rank of each stage; with a pipeline, each stage works on its share of the streams at a time."""
+    tp, pp = deployment.layout.tensor_parallel, deployment.layout.pipeline_parallel
+    batch = -(-streams // pp)
+    times = []
+    for stage in range(pp):
+        group = ranks[stage * tp : (stage + 1) * tp]
+        each = [_rank_time(deployment, rank, batch, depth, rig, assumptions) for rank in group]
+        times.append(max(each, key=lambda time: time.s))
+    return times
+
+
+def _rank_time(
+    deployment: Deployment, rank: Rank, streams: int, depth: int, rig: Rig, assumptions: Assumptions
+) -> StageTime:
+    """One rank in one decode step of `streams` sequences that are `depth` tokens long."""
+    model, gpu = deployment.model, deployment.gpus[rank.card]
+    scheme = FORMATS[model.scheme]
+    fraction = assumptions.bandwidth_fraction or BANDWIDTH_FRACTION_BY_BITS[scheme.weight_bits]
+    read = _read_bytes(deployment, rank, streams, depth, ignore_kv=assumptions.ignore_kv_reads)
+    rate = (gpu.bandwidth_bytes_per_s or 1.0) * fraction
+    blocks = len(rank.blocks)
+    fixed = assumptions.fixed_s_per_device
+    if fixed is None:
+        fixed = blocks * (LAYER_S + (EXPERT_LAYER_S if model.experts else 0.0))
+        fixed *= EAGER_FACTOR if deployment.run.eager else 1.0
+    offloaded_s = rank.offloaded_bytes / (link_bytes_per_s(gpu) * PINNED_COPY_FRACTION)
+    compute = prefill_flops_per_s(gpu)
+    flops = 2.0 * model.active_parameters * blocks / len(model.layers) / deployment.layout.tensor_parallel * streams
+    return StageTime(
+        name=gpu.slug,
+        read_bytes=read,
+        reading_s=read / rate + offloaded_s,
+        computing_s=flops / (compute * COMPUTE_FRACTION) if compute else 0.0,
+        fixed_s=fixed,
+        reducing_s=_reducing_s(deployment, rank, streams, rig),
+    )
+
+
+def _read_bytes(deployment: Deployment, rank: Rank, streams: int, depth: int, *, ignore_kv: bool) -> int:
+    """Weights that a step of `streams` tokens reads, more experts with more tokens, and the cache of every sequence."""
+    model, weights = deployment.model, rank.weights
+    read = weights.active_bytes
+    if model.experts and streams > 1:
+        used = model.experts_used / model.experts
+        # of independently routed tokens, the share of experts that at least one of them takes
+        touched = 1 - (1 - used) ** streams
+        read += round(weights.expert_bytes * (touched - used))
+    if ignore_kv:
+        return read
+    return read + streams * cache_read_bytes(deployment, rank.blocks, depth)
+
+
+def cache_read_bytes(deployment: Deployment, blocks: range, depth: int) -> int:
+    """Bytes of cache that one token of one sequence reads on one rank of a stage."""
+    return sum(_layer_read_bytes(deployment, deployment.model.layers[il], depth) for il in blocks)
+
+
+def _layer_read_bytes(deployment: Deployment, layer: Layer, depth: int) -> int:
+    total = 0
+    for cache in layer.caches:
+        if cache.state is not None:
+            tp = deployment.layout.tensor_parallel
+            total += cache.state.recurrent_elements // tp * (cache.state.recurrent_element_bytes or 2) * 2
+        else:
+            seen = min(depth, cache.window_tokens) if cache.window_tokens else depth
+            total += seen * token_bytes(cache, deployment.cache_rules)
+    return total
+
+
+def implementation_of(rig: Rig, cards: tuple[int, ...]) -> Implementation:
+    """What reduces over some cards: vLLM's own kernel for two with peer access or any number joined by NVLink.
+
+    Source: CustomAllreduce, distributed/device_communicators/custom_all_reduce.py:118,211-283 (0.33.0).
+    """
+    path = slowest_path(rig, cards)
+    if path is None or len(cards) not in (2, 4, 6, 8):
+        return "nccl"
+    return "custom" if path.kind == "nvlink" or (path.kind == "pcie-p2p" and len(cards) == 2) else "nccl"
+
+
+def _reducing_s(deployment: Deployment, rank: Rank, tokens: int, rig: Rig) -> float:
+    """All-reduces of a rank's blocks for `tokens` hidden states; large ones go through NCCL, as chunks do."""
+    tp = deployment.layout.tensor_parallel
+    place = deployment.layout.cards.index(rank.card)
+    cards = deployment.layout.cards[place // tp * tp : place // tp * tp + tp]
+    path = slowest_path(rig, cards)
+    if tp == 1 or path is None:
+        return 0.0
+    payload = tokens * deployment.model.hidden_size * _HIDDEN_ELEMENT_BYTES
+    small = payload <= _LARGEST_CUSTOM_BYTES
+    implementation = implementation_of(rig, cards) if small else "nccl"
+    if path.kind != "nvlink" and tp > 2:
+        payload = round(payload / SHARED_BRIDGE_FRACTION)
+    once = all_reduce(path, tp, payload, implementation)
+    return 0.0 if once is None else len(rank.blocks) * REDUCTIONS_PER_LAYER * (once.mid + MEETING_S)
+
+
+def _prefill_s(deployment: Deployment, ranks: Sequence[Rank], workload: Workload, rig: Rig) -> float | None:
+    """Time of one prompt in chunks of max_num_batched_tokens; stages work on different chunks at the same time."""
+    tp, pp = deployment.layout.tensor_parallel, deployment.layout.pipeline_parallel
+    tokens = workload.prompt_tokens
+    chunks = -(-tokens // deployment.run.batch.max_num_batched_tokens)
+    times = []
+    for stage in range(pp):
+        each = [_prompt_s(deployment, rank, workload, chunks, rig) for rank in ranks[stage * tp : (stage + 1) * tp]]
+        if any(time is None for time in each):
+            return None
+        times.append(max(time for time in each if time is not None))
+    # the first chunk passes every stage, the others follow at the pace of the slowest
+    return (sum(times) + (chunks - 1) * max(times)) / chunks + chunks * STEP_S
+
+
+def _prompt_s(deployment: Deployment, rank: Rank, workload: Workload, chunks: int, rig: Rig) -> float | None:
+    model, gpu, tp = deployment.model, deployment.gpus[rank.card], deployment.layout.tensor_parallel
+    rate = prefill_flops_per_s(gpu)
+    if not rate:
+        return None
+    scheme = FORMATS[model.scheme]
+    native = scheme.native_capability
+    widened = scheme.method is not None and (
+        native is None or gpu.compute_capability is None or gpu.compute_capability < native
+    )
+    rate *= COMPUTE_FRACTION * (WIDENING_FRACTION if widened else 1.0)
+    tokens, share = workload.prompt_tokens, len(rank.blocks) / len(model.layers) / tp
+    matrices = 2.0 * model.active_parameters * tokens * share / rate
+    attention = _attention_flops(deployment, rank.blocks, workload) / tp / (rate * ATTENTION_RATE_FRACTION)
+    fraction = BANDWIDTH_FRACTION_BY_BITS[scheme.weight_bits]
+    held = rank.weights.stored_bytes
+    reading = chunks * held / ((gpu.bandwidth_bytes_per_s or 1.0) * fraction)
+    chunk = -(-tokens // chunks)
+    reducing = chunks * _reducing_s(deployment, rank, chunk, rig)
+    return max(matrices + attention, reading) + reducing
+
+
+def _attention_flops(deployment: Deployment, blocks: range, workload: Workload) -> float:
+    """Arithmetic of attention over the prompt and what is cached, keys and values, over all heads."""
+    tokens, cached = workload.prompt_tokens, workload.cached_tokens
+    total = 0.0
+    for il in blocks:
+        for cache in deployment.model.layers[il].caches:
+            if cache.state is not None:
+                continue
+            seen = cached + tokens / 2
+            if cache.window_tokens:
+                seen = min(seen, cache.window_tokens)
+            sizes = cache.head_size_k + (cache.head_size_v or cache.head_size_k)
+            total += 2.0 * tokens * seen * sizes * deployment.model.attention_heads
+    return total
+
+
+def _limit(stages: Sequence[StageTime]) -> Limit:
+    reading = sum(stage.reading_s for stage in stages)
+    computing = sum(stage.computing_s for stage in stages)
+    reducing = sum(stage.reducing_s for stage in stages)
+    if reducing > max(reading, computing):
+        return "interconnect"
+    return "compute" if computing > reading else "memory_bandwidth"

@@ -1,0 +1,48 @@
+"""Constants of vLLM's speed, each with what it comes from.
+
+"public runs" are the 160 vLLM rows of tests/speed (4 x RTX 3090 and up to 8 x RTX PRO 6000, releases 0.23 to 0.26); a
+test recomputes the error. One constant per number of bits and per number of ranks is what such data carries: single
+runs of one configuration differ by 30 %.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+SOURCE = "fitted to public vLLM runs of 2026 on RTX 3090 and RTX PRO 6000; single runs of one setting differ by 30 %"
+
+BANDWIDTH_FRACTION_BY_BITS: Mapping[int, float] = MappingProxyType({16: 0.62, 8: 0.72, 4: 0.6})
+"""Share of the memory bandwidth that reading weights of so many bits reaches in decode. Source: public runs."""
+
+LAYER_S = 40e-6
+"""Time of one block that does not depend on bytes, inside a CUDA graph. Source: public runs."""
+EXPERT_LAYER_S = 55e-6
+"""What routing and small expert matrices add to a block. Source: public runs of mixtures of experts."""
+EAGER_FACTOR = 2.0
+"""How much longer the fixed time of a block is without CUDA graphs; assumed: launches are no longer replayed."""
+STEP_S = 0.5e-3
+"""Scheduling, sampling and detokenisation of one step. Source: public runs of small models."""
+SEQUENCE_S = 30e-6
+"""The same for every further sequence of the step; assumed."""
+
+REDUCTIONS_PER_LAYER = 2
+"""All-reduces of a block: after attention and after the feed-forward. Source: RowParallelLinear, layers/linear.py."""
+MEETING_S = 8e-6
+"""What launching an all-reduce and waiting for the slowest rank add to the link's own time. Source: public runs."""
+STAGE_S = 60e-6
+"""Handing the hidden state to the next pipeline stage. Assumed: one NCCL send and receive."""
+
+SHARED_BRIDGE_FRACTION = 0.4
+"""Share that large all-reduces of more than two ranks reach of what two reach: they share the host's bridges.
+
+Source: time to first token of public runs, 3.5 GB/s a card with four cards and 10 GB/s with two.
+"""
+COMPUTE_FRACTION = 0.8
+"""Share of core/speed's prompt rate that vLLM's kernels reach. Source: time to first token of public runs."""
+WIDENING_FRACTION = 0.85
+"""Further share where weights are widened to 16 bits first. Source: public runs of 4-bit formats on Ampere."""
+DECODE_RANGE_FRACTION = 0.3
+"""Half-width of the range of decode. Source: what one constant per format and number of ranks gives."""
+AGGREGATE_RANGE_FRACTION = 0.5
+"""Half-width of the range with several streams: prompts of others are processed in between."""
+PREFILL_RANGE_FRACTION = 0.5
+"""Half-width of the range of prefill and of the time to the first token. Source: public runs."""

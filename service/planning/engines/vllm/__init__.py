@@ -1,0 +1,16 @@
+"""vLLM: a checkpoint's facts go through its rules, the result is shaped as the contract's."""
+
+from service.contract.request import PlanRequest
+from service.planning.engines.engine import Answer
+from service.planning.engines.vllm.answer import plan_of
+from service.planning.engines.vllm.findings import data_version, findings_of
+from service.planning.sources import Sources
+
+
+class VllmPlanning:
+    """Plans of vLLM."""
+
+    def answer(self, request: PlanRequest, sources: Sources) -> Answer:
+        """Answer one question; raises PlanProblem."""
+        found = findings_of(request, sources)
+        return Answer(plan_of(found), data_version(found))

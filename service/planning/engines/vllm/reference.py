@@ -1,0 +1,124 @@
+"""Which checkpoint a request means: a catalogue model in a format, a checkpoint that was imported, or a refusal."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from service.catalog.model_index import ID_PREFIX, ResolvedModel
+from service.catalog.model_names import quant_key
+from service.catalog.models import ModelCatalog
+from service.catalog.vllm_models import PublishedModel, published_model
+from service.contract.model_reference import ModelReference
+from service.core.engines.vllm.derived import derived_model
+from service.core.engines.vllm.formats import FORMATS
+from service.core.engines.vllm.model import VllmModel
+from service.core.problems import UnknownModel, Unsupported
+from service.planning.sources import Sources
+
+_FORMAT_BY_KEY = {quant_key(name): name for name in FORMATS}
+# further spellings of formats, as repositories write them
+_SPELLINGS = {
+    "FP16": "F16", "BFLOAT16": "BF16", "W8A8FP8": "FP8-DYNAMIC", "FP8BLOCK": "FP8", "W4A16": "INT4", "GPTQINT4": "GPTQ",
+    "AWQINT4": "AWQ", "W8A8": "INT8", "FP4": "NVFP4", "MXFP4MOE": "MXFP4",
+}  # fmt: skip
+# formats that only models have whose maker publishes them
+_NATIVE_ONLY = ("MXFP4", "MXFP4-FP8", "FBGEMM-FP8")
+# the format whose size is closest to a GGUF mix's, by the bits in its name
+_CLOSEST = ((r"F16|F32", "BF16"), (r"(I?Q8|Q6)", "FP8"), (r".*", "AWQ"))
+_TRAILING_FORMAT = re.compile(
+    rf"(?P<name>.+?)[-_.:](?P<format>{'|'.join(sorted(map(re.escape, FORMATS), key=len, reverse=True))})", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedCheckpoint:
+    """A model as vLLM loads it, what its command calls it, and what was read into its name.
+
+    is_published: whether the format is known to be published under that name.
+    """
+
+    model: VllmModel
+    checkpoint: str
+    is_published: bool
+    notes: Sequence[str]
+
+
+def checkpoint_of(reference: ModelReference, sources: Sources) -> NamedCheckpoint:
+    """The checkpoint that a reference names; raises UnknownModel or Unsupported."""
+    if not isinstance(reference, str):
+        raise Unsupported(
+            "vLLM is planned for models of the catalogue and for imported checkpoints: name one as name:BF16, "
+            "name:FP8, name:AWQ, or import its config.json.",
+            fields=("model",),
+        )
+    models = sources.catalogues.models
+    name, asked = _split(reference)
+    resolved = _resolve(models, name if asked else reference, reference)
+    published = published_model(resolved.row.name)
+    scheme = asked or _scheme_of_row(resolved, published, reference)
+    _refuse_unpublished(scheme, published, resolved)
+    model = derived_model(models.model(resolved.row), scheme, published.extras)
+    repository = published.repositories.get(scheme)
+    return NamedCheckpoint(
+        model=model,
+        checkpoint=repository or f"./{resolved.row.name}-{scheme}",
+        is_published=repository is not None,
+        notes=tuple(note for note in resolved.notes if not note.startswith("No quant"))
+        + (() if asked or ":" in reference else (f"No format was named: {resolved.row.name}:{scheme} is meant.",)),
+    )
+
+
+def _split(reference: str) -> tuple[str, str | None]:
+    """Name and format of a reference that states one vLLM loads."""
+    name, colon, quant = reference.strip().rpartition(":")
+    if colon and not reference.lower().startswith(ID_PREFIX):
+        key = quant_key(quant)
+        return name, _FORMAT_BY_KEY.get(key) or _SPELLINGS.get(key)
+    trailing = _TRAILING_FORMAT.fullmatch(reference.strip())
+    if trailing is not None:
+        return trailing["name"], _FORMAT_BY_KEY[quant_key(trailing["format"])]
+    return reference, None
+
+
+def _resolve(models: ModelCatalog, name: str, reference: str) -> ResolvedModel:
+    """Any row of the model that a name means: shapes are the same in every quant."""
+    try:
+        return models.resolve(name)
+    except UnknownModel as refused:
+        for suggestion in refused.suggestions:
+            if suggestion.rpartition(":")[0].casefold() == name.strip().casefold():
+                return models.resolve(suggestion)
+        if models.named(name) is None:
+            raise
+        raise UnknownModel(
+            f"{reference!r} names no format that vLLM loads: {', '.join(FORMATS)}.", fields=("model",)
+        ) from None
+
+
+def _scheme_of_row(resolved: ResolvedModel, published: PublishedModel, reference: str) -> str:
+    """The format of a row that was named without one of vLLM's; raises Unsupported for a GGUF quant."""
+    row = resolved.row
+    if any(note.startswith("No quant") for note in resolved.notes):
+        return published.native
+    key = quant_key(row.quant)
+    stated = _FORMAT_BY_KEY.get(key) or _SPELLINGS.get(key)
+    if stated is not None:
+        return "BF16" if stated == "F16" else stated
+    close = next(each for pattern, each in _CLOSEST if re.match(pattern, row.quant))
+    formats = list(dict.fromkeys([close, published.native, *published.repositories, "BF16", "FP8", "AWQ"]))
+    raise Unsupported(
+        f"{reference} is a GGUF quant, which vLLM 0.33 does not load without a plugin: name a format it loads, such as "
+        f"{row.name}:{close}, or ask for engine.name llama.cpp.",
+        suggestions=[f"{row.name}:{each}" for each in formats],
+        fields=("model", "engine.name"),
+    )
+
+
+def _refuse_unpublished(scheme: str, published: PublishedModel, resolved: ResolvedModel) -> None:
+    known = (published.native, *published.repositories)
+    if scheme in _NATIVE_ONLY and scheme not in known:
+        raise Unsupported(
+            f"{resolved.row.name} is not published as {scheme}: name {resolved.row.name}:{published.native}.",
+            suggestions=[f"{resolved.row.name}:{each}" for each in dict.fromkeys((*known, "FP8", "AWQ"))],
+            fields=("model",),
+        )

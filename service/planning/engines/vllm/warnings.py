@@ -1,0 +1,265 @@
+"""What to know about a plan of vLLM, and what would be better, as codes with their numbers."""
+
+from collections.abc import Iterator, Sequence
+
+from service.contract.plan import Advice, PlanWarning
+from service.core.engines.vllm.capacity import blocks_of
+from service.core.engines.vllm.formats import FORMATS
+from service.core.engines.vllm.scratch import RESERVE_ALONE_BYTES, RESERVE_TOGETHER_BYTES
+from service.core.units import GIB
+from service.planning.engines.vllm.findings import VllmFindings
+from service.planning.rig import unverified_values
+
+_TIGHT_FRACTION = 0.05
+_LARGEST_UTILIZATION = 0.97
+
+
+def warnings_of(findings: VllmFindings, about_hardware: Sequence[PlanWarning] = ()) -> list[PlanWarning]:
+    """Every warning, the gravest first; those about power and links are the same for every engine."""
+    found = [
+        *_does_not_fit(findings),
+        *_free_memory(findings),
+        *_state_blocks(findings),
+        *_smallest_card(findings),
+        *_weight_only(findings),
+        *_reserve(findings),
+        *_lowered(findings),
+        *_checkpoint(findings),
+        *_estimates(findings),
+        *_no_speed(findings),
+        *_notes(findings),
+        *_unverified(findings),
+        *about_hardware,
+    ]
+    order = {"error": 0, "warning": 1, "info": 2}
+    return sorted(found, key=lambda warning: order[warning.severity])
+
+
+def _does_not_fit(findings: VllmFindings) -> Iterator[PlanWarning]:
+    choice = findings.choice
+    if choice.fits:
+        return
+    blocks = max(choice.needed_blocks, choice.capacity.request_blocks) + 1
+    for rank in choice.deployment.ranks:
+        missing = blocks * rank.block_bytes - rank.available_bytes
+        if missing <= 0:
+            continue
+        gpu = findings.rig.gpus[rank.card]
+        yield PlanWarning(
+            code="out-of-memory",
+            severity="error",
+            message=f"{gpu.slug} ({rank.card}) has {rank.available_bytes / GIB:.2f} GiB for the KV cache and needs "
+            f"{blocks * rank.block_bytes / GIB:.2f}: "
+            + (
+                "No available memory for the cache blocks."
+                if rank.available_bytes <= 0
+                else f"the estimated maximum model length is {choice.longest_tokens:,}."
+            ),
+            numbers={
+                "device": f"{gpu.slug} ({rank.card})",
+                "available_kv_bytes": rank.available_bytes,
+                "needed_kv_bytes": blocks * rank.block_bytes,
+                "shortfall_bytes": missing,
+            },
+        )
+
+
+def _free_memory(findings: VllmFindings) -> Iterator[PlanWarning]:
+    """What vLLM checks at start: its share must be free."""
+    for rank in findings.choice.deployment.ranks:
+        gpu = findings.rig.gpus[rank.card]
+        if rank.requested_bytes > gpu.usable_bytes:
+            yield PlanWarning(
+                code="free-memory",
+                severity="error",
+                message=f"Free memory on device cuda:{rank.card} ({gpu.usable_bytes / GIB:.2f}/"
+                f"{gpu.total_bytes / GIB:.2f} GiB) on startup is less than desired GPU memory utilization "
+                f"({findings.choice.deployment.run.utilization:g}, {rank.requested_bytes / GIB:.2f} GiB).",
+                numbers={"usable_bytes": gpu.usable_bytes, "requested_bytes": rank.requested_bytes},
+            )
+
+
+def _state_blocks(findings: VllmFindings) -> Iterator[PlanWarning]:
+    """Hybrids need a block per sequence to capture full CUDA graphs. Source: config/compilation.py:1526 (0.33.0)."""
+    deployment, blocks = findings.choice.deployment, findings.choice.capacity.blocks
+    seqs = deployment.run.batch.max_num_seqs
+    if deployment.model.has_state and not deployment.run.eager and seqs > blocks:
+        yield PlanWarning(
+            code="state-blocks",
+            severity="error" if blocks == 0 else "warning",
+            message=f"max_num_seqs ({seqs}) exceeds available Mamba cache blocks ({blocks}): lower max_num_seqs to at "
+            f"most {blocks}, or CUDA graphs are not captured.",
+            numbers={"max_num_seqs": seqs, "num_gpu_blocks": blocks},
+        )
+
+
+def _smallest_card(findings: VllmFindings) -> Iterator[PlanWarning]:
+    """Ranks of a group hold the same, so the smallest card sets the cache of all; what the others leave is lost."""
+    deployment, blocks = findings.choice.deployment, findings.choice.capacity.blocks
+    lost = {
+        rank.card: (blocks_of(rank.available_bytes, rank.block_bytes) - blocks) * rank.block_bytes
+        for rank in deployment.ranks
+    }
+    most = max(lost.values(), default=0)
+    if most > _TIGHT_FRACTION * max(findings.rig.gpus[card].total_bytes for card in lost):
+        card = max(lost, key=lambda each: lost[each])
+        yield PlanWarning(
+            code="smallest-card-limits",
+            severity="warning",
+            message=f"Every rank gets the {blocks:,} blocks of the rank that has the fewest: {most / GIB:.2f} GiB of "
+            f"{findings.rig.gpus[card].slug} ({card}) stay unused, {sum(lost.values()) / GIB:.2f} GiB of all cards.",
+            numbers={"unused_bytes": list(lost.values()), "num_gpu_blocks": blocks},
+        )
+
+
+def _weight_only(findings: VllmFindings) -> Iterator[PlanWarning]:
+    scheme = FORMATS[findings.named.model.scheme]
+    if scheme.native_capability is None:
+        return
+    old = [
+        gpu.slug
+        for gpu in findings.rig.gpus
+        if gpu.compute_capability is not None and gpu.compute_capability < scheme.native_capability
+    ]
+    if old:
+        yield PlanWarning(
+            code="weight-only",
+            severity="info",
+            message=f"{', '.join(dict.fromkeys(old))} cannot compute in {scheme.name}: weights are stored in it and "
+            "widened to 16 bits as they are multiplied, which saves memory and not arithmetic.",
+            numbers={"gpus": list(dict.fromkeys(old))},
+        )
+
+
+def _reserve(findings: VllmFindings) -> Iterator[PlanWarning]:
+    """Context, NCCL and graphs above their estimate lie outside vLLM's share."""
+    deployment = findings.choice.deployment
+    together = len(deployment.layout.cards) > 1
+    reserve = RESERVE_TOGETHER_BYTES if together else RESERVE_ALONE_BYTES
+    for card in sorted({rank.card for rank in deployment.ranks}):
+        gpu = findings.rig.gpus[card]
+        rank = next(rank for rank in deployment.ranks if rank.card == card)
+        left = gpu.total_bytes - rank.requested_bytes
+        if left < reserve:
+            yield PlanWarning(
+                code="little-reserve",
+                severity="warning",
+                message=f"{left / GIB:.2f} GiB of {gpu.slug} ({card}) stay outside vLLM's share; context, NCCL buffers "
+                f"and CUDA graphs above their estimate need about {reserve / GIB:.2f}.",
+                numbers={"outside_bytes": left, "reserve_bytes": reserve},
+            )
+            return
+
+
+def _lowered(findings: VllmFindings) -> Iterator[PlanWarning]:
+    if findings.choice.lowered:
+        batch = findings.choice.deployment.run.batch
+        yield PlanWarning(
+            code="batch-lowered",
+            severity="info",
+            message=f"vLLM's own batch sizes leave no room for the cache: max_num_seqs is {batch.max_num_seqs} and "
+            f"max_num_batched_tokens {batch.max_num_batched_tokens} instead.",
+            numbers={
+                "max_num_seqs": batch.max_num_seqs,
+                "max_num_batched_tokens": batch.max_num_batched_tokens,
+            },
+        )
+
+
+def _checkpoint(findings: VllmFindings) -> Iterator[PlanWarning]:
+    if not findings.named.is_published:
+        yield PlanWarning(
+            code="checkpoint-not-known",
+            severity="info",
+            message=f"Where {findings.named.model.name} is published as {findings.named.model.scheme} is not known "
+            f"here: the command takes it from the folder {findings.named.checkpoint}.",
+            numbers={"checkpoint": findings.named.checkpoint},
+        )
+
+
+def _estimates(findings: VllmFindings) -> Iterator[PlanWarning]:
+    rank = findings.choice.deployment.ranks[0]
+    yield PlanWarning(
+        code="estimated-memory",
+        severity="info",
+        message="vLLM measures activations and CUDA graphs when it starts; here they are estimates: "
+        f"{rank.scratch.activation_bytes / GIB:.2f} and {rank.scratch.graph_bytes / GIB:.2f} GiB a card.",
+        numbers={
+            "activation_bytes": rank.scratch.activation_bytes,
+            "graph_bytes": rank.scratch.graph_bytes,
+            "outside_bytes": rank.scratch.outside_bytes,
+        },
+    )
+
+
+def _no_speed(findings: VllmFindings) -> Iterator[PlanWarning]:
+    if findings.choice.speed is None:
+        unknown = [gpu.slug for gpu in findings.rig.gpus if gpu.bandwidth_bytes_per_s is None]
+        yield PlanWarning(
+            code="no-bandwidth",
+            severity="warning",
+            message=f"No speed: the memory bandwidth of {', '.join(dict.fromkeys(unknown))} is not known.",
+            numbers={"gpus": list(dict.fromkeys(unknown))},
+        )
+
+
+def _notes(findings: VllmFindings) -> Iterator[PlanWarning]:
+    model = findings.named.model
+    for note in findings.named.notes:
+        yield PlanWarning(
+            code="model-reference",
+            severity="info",
+            message=note,
+            numbers={"model": f"{model.name}:{model.scheme}"},
+        )
+
+
+def _unverified(findings: VllmFindings) -> Iterator[PlanWarning]:
+    for slug, fields in unverified_values(findings.rig, findings.gpus):
+        yield PlanWarning(
+            code="unverified-data",
+            severity="info",
+            message=f"Not re-read at their source for {slug}: {', '.join(fields)}.",
+            numbers={"gpu": slug, "fields": list(fields)},
+        )
+
+
+def advice_of(findings: VllmFindings) -> list[Advice]:
+    """Every advice."""
+    return [*_raise_utilization(findings), *_cache_in_eight_bits(findings)]
+
+
+def _raise_utilization(findings: VllmFindings) -> Iterator[Advice]:
+    """A larger share would hold what is asked for."""
+    choice = findings.choice
+    run = choice.deployment.run
+    if choice.fits or run.utilization >= _LARGEST_UTILIZATION or findings.request.engine.name != "vllm":
+        return
+    gained = [
+        round((_LARGEST_UTILIZATION - run.utilization) * findings.rig.gpus[rank.card].total_bytes)
+        for rank in choice.deployment.ranks
+    ]
+    blocks = max(choice.needed_blocks, choice.capacity.request_blocks) + 1
+    if all(
+        rank.available_bytes + more >= blocks * rank.block_bytes
+        for rank, more in zip(choice.deployment.ranks, gained, strict=True)
+    ):
+        yield Advice(
+            code="raise-utilization",
+            message=f"With gpu_memory_utilization {_LARGEST_UTILIZATION} it fits, on cards that run nothing else.",
+            numbers={"gpu_memory_utilization": _LARGEST_UTILIZATION, "gained_bytes": min(gained)},
+        )
+
+
+def _cache_in_eight_bits(findings: VllmFindings) -> Iterator[Advice]:
+    """A cache of half the size would hold what is asked for."""
+    choice = findings.choice
+    if choice.fits or choice.deployment.run.kv_cache_dtype not in ("bfloat16", "float16"):
+        return
+    blocks = max(choice.needed_blocks, choice.capacity.request_blocks) + 1
+    if all(rank.available_bytes * 2 >= blocks * rank.block_bytes for rank in choice.deployment.ranks):
+        yield Advice(
+            code="eight-bit-cache",
+            message="With kv_cache_dtype fp8 the cache takes half as much and it fits.",
+            numbers={"kv_cache_dtype": "fp8"},
+        )
