@@ -27,3 +27,8 @@ def state_folder() -> Path:
     if (CHECKOUT / "pyproject.toml").is_file():
         return CHECKOUT / "var"
     return Path.home() / ".local" / "share" / "rigfit"
+
+
+def embedded_database_path() -> Path:
+    """SQLite file used where no other database is named."""
+    return state_folder() / "rigfit.sqlite3"

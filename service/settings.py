@@ -6,13 +6,13 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BeforeValidator, Field, PositiveFloat, PositiveInt
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from service.builtin import state_folder
+from service.builtin import embedded_database_path
 from service.core.units import GIB, MIB
 
 
 def embedded_database_url() -> str:
     """SQLAlchemy URL of the SQLite file used where no other database is named."""
-    return f"sqlite:///{state_folder() / 'rigfit.sqlite3'}"
+    return f"sqlite:///{embedded_database_path()}"
 
 
 def _names(value: object) -> object:

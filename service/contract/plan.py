@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 from service.contract.companions import CompanionPlan, DraftPlan, MmprojPlan
 from service.contract.estimate import Estimate
 from service.contract.hardware import Links, Power
+from service.contract.measurements import SpeedCorrection
 from service.contract.quantities import ANSWER
 from service.contract.request import AssumptionsRequest, WorkloadRequest
 
@@ -162,8 +163,13 @@ class SpeedPlan(BaseModel):
     ttft_s: Estimate | None = Field(description="Time to the first token, in seconds.")
     aggregate_decode_tokens_per_s: Estimate = Field(description="Tokens per second of all streams together.")
     limited_by: Limit
-    basis: Basis
-    breakdown: list[BreakdownStep]
+    basis: Basis = Field(description="measured: this very configuration was measured here.")
+    breakdown: list[BreakdownStep] = Field(
+        description="Parts of a decode step as they are modelled, and what measurements add or take away."
+    )
+    corrections: list[SpeedCorrection] = Field(
+        default_factory=list, description="What measurements changed; empty where none says anything."
+    )
 
 
 class CommandNote(BaseModel):

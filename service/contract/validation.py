@@ -12,6 +12,7 @@ from service.contract.companions import DraftRequest, MmprojRequest
 from service.contract.compare import CompareBase, CompareRequest
 from service.contract.engine import ENGINE_NAMES, LlamaCppEngine, VllmEngine
 from service.contract.imports import ImportRequest
+from service.contract.measurements import MeasurementHints, MeasurementQuery
 from service.contract.model_reference import ModelPath, ModelUrl
 from service.contract.problem import FieldError
 from service.contract.request import AssumptionsRequest, PlanRequest, WorkloadRequest
@@ -21,7 +22,7 @@ from service.core.problems import InvalidRequest, PlanProblem, UnknownEngine
 _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
     PlanRequest, ModelUrl, ModelPath, RigRequest, GpuRequest, InlineGpu, HostRequest, PsuRequest, PsuLeads,
     CircuitRequest, WorkloadRequest, LlamaCppEngine, DraftRequest, MmprojRequest, VllmEngine, AssumptionsRequest,
-    ImportRequest, CompareRequest, CompareBase,
+    ImportRequest, CompareRequest, CompareBase, MeasurementHints, MeasurementQuery,
 )  # fmt: skip
 Request = TypeVar("Request", bound=BaseModel)
 _NAMES_OR_OBJECTS = (("model",), ("rig",))

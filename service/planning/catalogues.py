@@ -12,6 +12,8 @@ from service.catalog.models import ModelCatalog
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from service.planning.measurements.learning import MeasuredSpeeds
+
 
 class Catalogues(Protocol):
     """Cards and models as they are at this moment."""
@@ -23,6 +25,10 @@ class Catalogues(Protocol):
     @property
     def models(self) -> ModelCatalog:
         """The models."""
+
+    @property
+    def measured(self) -> "MeasuredSpeeds | None":
+        """The measurements that predictions learn from, None where there are none."""
 
     def changed(self) -> None:
         """Take over what this process changed before the next question."""
@@ -43,6 +49,11 @@ class BuiltinCatalogues:
     def models(self) -> ModelCatalog:
         """The models of model_db."""
         return self._models
+
+    @property
+    def measured(self) -> None:
+        """Files hold no measurements."""
+        return
 
     def changed(self) -> None:
         """Nothing here changes."""
@@ -71,6 +82,11 @@ class StoredCatalogues:
         """The models, as of the latest look."""
         return self._current().models
 
+    @property
+    def measured(self) -> "MeasuredSpeeds | None":
+        """The measurements, as of the latest look."""
+        return self._current().measured
+
     def changed(self) -> None:
         """Look at the next question."""
         self._due_s = 0.0
@@ -95,27 +111,44 @@ class StoredCatalogues:
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """Both catalogues as they were read; the cards with the revision they had."""
+    """Both catalogues and the measurements as they were read, with the revisions that they had."""
 
     gpus: GpuCatalog
     gpu_revision: int
     models: ModelCatalog
+    measured: "MeasuredSpeeds | None"
+    measured_revision: int
 
     @classmethod
     def of(cls, database: "Engine") -> "_Loaded":
         from service.catalog.stored_gpus import StoredGpus  # noqa: PLC0415 - a plan from files needs no database
         from service.catalog.stored_models import StoredModels  # noqa: PLC0415
+        from service.planning.measurements.stored import measurements_revision, read_measured  # noqa: PLC0415
 
         source = StoredGpus(database)
-        revision = source.revision()
-        return cls(GpuCatalog(source.records()), revision, ModelCatalog(StoredModels(database)))
+        revision, measured_revision = source.revision(), measurements_revision(database)
+        return cls(
+            GpuCatalog(source.records()),
+            revision,
+            ModelCatalog(StoredModels(database)),
+            read_measured(database),
+            measured_revision,
+        )
 
     def refreshed(self, database: "Engine") -> "_Loaded":
         from service.catalog.stored_gpus import StoredGpus  # noqa: PLC0415
+        from service.planning.measurements.stored import measurements_revision, read_measured  # noqa: PLC0415
 
         self.models.refresh()
         source = StoredGpus(database)
-        revision = source.revision()
-        if revision == self.gpu_revision:
+        revision, measured_revision = source.revision(), measurements_revision(database)
+        if (revision, measured_revision) == (self.gpu_revision, self.measured_revision):
             return self
-        return _Loaded(GpuCatalog(source.records()), revision, self.models)
+        is_same = measured_revision == self.measured_revision
+        return _Loaded(
+            self.gpus if revision == self.gpu_revision else GpuCatalog(source.records()),
+            revision,
+            self.models,
+            self.measured if is_same else read_measured(database),
+            measured_revision,
+        )

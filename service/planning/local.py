@@ -1,8 +1,14 @@
-"""The planner of the command line: built-in data first, the database only for names that it alone may know."""
+"""The planner of the command line: built-in data first, the database for what it alone may know.
 
+That is names that users gave, and what they measured.
+"""
+
+import os
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 
+from service.builtin import embedded_database_path
 from service.contract.plan import Plan
 from service.contract.request import PlanRequest
 from service.core.problems import UnknownGpu, UnknownModel
@@ -12,10 +18,15 @@ from service.planning.planner import Planner
 
 
 class LocalPlanner:
-    """Plans from files; what is not found there is looked up in the database of the settings."""
+    """Plans from files, or from the database of the settings once it holds measurements.
+
+    What is not found in files is looked up in that database.
+    """
 
     def __init__(self) -> None:
-        self._builtin = Planner(BuiltinCatalogues(), may_read_files=True, remote=remote_models)
+        measured = stored_catalogues() if holds_measurements() else None
+        catalogues = BuiltinCatalogues() if measured is None else measured
+        self._builtin = Planner(catalogues, may_read_files=True, remote=remote_models)
 
     def plan(self, request: PlanRequest) -> Plan:
         """Answer one question; raises as `Planner.plan` does."""
@@ -32,6 +43,30 @@ class LocalPlanner:
 def local_planner() -> LocalPlanner:
     """The planner of this process."""
     return LocalPlanner()
+
+
+def holds_measurements() -> bool:
+    """Whether the database may hold measurements: asked without the machinery of databases where it is a file."""
+    path = embedded_database_path()
+    if "RIGFIT_DATABASE_URL" in os.environ or Path(".env").is_file():
+        from sqlalchemy import make_url  # noqa: PLC0415 - most plans need no database
+
+        from service.settings import settings  # noqa: PLC0415 - most plans need no settings
+
+        address = make_url(settings().database_url)
+        if address.get_backend_name() != "sqlite":
+            return True
+        path = Path(address.database or "")
+    if not path.is_file():
+        return False
+    import sqlite3  # noqa: PLC0415 - only where there is a file
+
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            found = database.execute("SELECT revision FROM catalogues WHERE name = 'measurements'").fetchone()
+    except sqlite3.Error:
+        return False
+    return found is not None and found[0] > 0
 
 
 @cache

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 
+from service.contract.measurements import Calibration
 from service.contract.plan import Plan
 from service.contract.request import PlanRequest
 from service.planning.catalogues import Catalogues
 from service.planning.engines import ENGINES
 from service.planning.engines.engine import Answer
+from service.planning.measurements.learning import Learning, MeasuredSpeeds
 from service.planning.model_hosts import RemoteModels
 from service.planning.sources import Sources
 
@@ -26,6 +28,7 @@ class Planner:
         remote: Callable[[], RemoteModels] | None = None,
     ) -> None:
         self.catalogues = catalogues
+        self._learning = Learning(self.predicted)
         self._sources = Sources(catalogues, may_read_files=may_read_files, remote=remote)
 
     def has_catalogues(self) -> bool:
@@ -41,5 +44,24 @@ class Planner:
         return self.answer(request).plan
 
     def answer(self, request: PlanRequest) -> Answer:
-        """Answer one question, with the version of the facts behind it; raises as `plan` does."""
+        """Answer one question, with the version of the facts behind it; raises as `plan` does.
+
+        Where something like it was measured, its speeds are shifted by that.
+        """
+        answer = self._answer(request)
+        measured = self.catalogues.measured
+        if measured is None:
+            return answer
+        return self._learning.corrections(measured, self.catalogues.gpus).corrected(request, answer)
+
+    def predicted(self, request: PlanRequest) -> Plan:
+        """The plan as it is without measurements; raises as `plan` does."""
+        return self._answer(request).plan
+
+    def calibration(self) -> Calibration:
+        """What measurements move."""
+        measured = self.catalogues.measured or MeasuredSpeeds(())
+        return self._learning.corrections(measured, self.catalogues.gpus).calibration()
+
+    def _answer(self, request: PlanRequest) -> Answer:
         return ENGINES[request.engine.name].answer(request, self._sources)

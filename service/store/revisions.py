@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from service.store.database import transaction
 from service.store.tables import CatalogueTable
 
-Catalogue: TypeAlias = Literal["gpus", "models"]
+Catalogue: TypeAlias = Literal["gpus", "models", "measurements"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The tables, typed; every query lives beside its noun (gpus.py, models.py, plans.py)."""
+"""The tables, typed; every query lives beside its noun (gpus.py, models.py, plans.py, measurements.py)."""
 
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
@@ -141,3 +141,36 @@ class SavedPlanTable(Table):
     rules_version: Mapped[str] = mapped_column(String(80))
     data_version: Mapped[str] = mapped_column(String(80))
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class MeasurementTable(Table):
+    """One figure of one benchmark, addressed by the digest of what was read; never changed.
+
+    value: null where a program printed no number. request: the question it answers, null where it could not be matched.
+    facts: what was read. configuration: digest of everything that decides its speed but for the build.
+    """
+
+    __tablename__ = "measurements"
+    __table_args__ = (
+        CheckConstraint("status IN ('accepted', 'quarantined')", name="status"),
+        Index("ix_measurements_configuration", "configuration"),
+        Index("ix_measurements_added_at", "added_at"),
+    )
+
+    id: Mapped[str] = mapped_column(String(80), primary_key=True)
+    status: Mapped[str] = mapped_column(String(16))
+    code: Mapped[str] = mapped_column(String(40))
+    reason: Mapped[str] = mapped_column(String(2000))
+    metric: Mapped[str] = mapped_column(String(40))
+    value: Mapped[float | None]
+    stddev: Mapped[float | None]
+    engine: Mapped[str] = mapped_column(String(16))
+    backend: Mapped[str] = mapped_column(String(40))
+    model: Mapped[str | None] = mapped_column(String(400))
+    rig: Mapped[str] = mapped_column(String(400))
+    build: Mapped[str] = mapped_column(String(80))
+    configuration: Mapped[str | None] = mapped_column(String(64))
+    request: Mapped[JsonObject | None]
+    facts: Mapped[JsonObject]
+    source: Mapped[str | None] = mapped_column(String(400))
+    added_at: Mapped[datetime] = mapped_column(server_default=func.now())

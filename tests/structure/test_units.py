@@ -33,6 +33,8 @@ DIMENSIONLESS = {
     "psu_count", "recurrent_layers", "row", "sched_copies", "slots", "status", "tariff_per_kwh", "tensor_count",
     "tensor_parallel_size", "tensor_split", "value", "windowed_layers",
 }  # fmt: skip
+# of measurements and their corrections
+DIMENSIONLESS |= {"accepted", "factor", "known", "limit", "line", "modelled", "offset", "quarantined", "stddev"}
 
 
 def modules(package: types.ModuleType) -> list[str]:

@@ -118,6 +118,46 @@ def models(
     print_models(" ".join(words or ()))
 
 
+measurements = typer.Typer(no_args_is_help=True, help="What benchmarks measured: import it, list it.")
+app.add_typer(measurements, name="measurements")
+
+
+@measurements.command("import")
+def import_measurements(
+    files: Annotated[
+        list[str], typer.Argument(help="What llama-bench, llama-batched-bench or vllm bench printed; - for stdin.")
+    ],
+    model: Annotated[str | None, typer.Option(help="The model, where the output does not tell.")] = None,
+    gpu: Annotated[list[str] | None, typer.Option(help="The cards in order, where the output does not tell.")] = None,
+    backend: Annotated[str | None, typer.Option(help="What drove the cards, where several could have.")] = None,
+    source: Annotated[str | None, typer.Option(help="Where it comes from, kept beside it.")] = None,
+) -> None:
+    """Bring figures of benchmarks into the database; predictions of what they are about follow them."""
+    from service.contract.measurements import MeasurementHints  # noqa: PLC0415
+    from service.contract.validation import validate_as  # noqa: PLC0415
+    from service.shells.cli.measurements import import_files  # noqa: PLC0415
+
+    with exit_on_problem(as_json=False):
+        hints = {"model": model, "gpu": gpu or [], "backend": backend, "source": source}
+        import_files(files, validate_as(MeasurementHints, hints))
+
+
+@measurements.command("list")
+def list_measurements(
+    status: Annotated[str | None, typer.Option(help="accepted or quarantined.")] = None,
+    gpu: Annotated[str | None, typer.Option(help="Part of a card's slug.")] = None,
+    model: Annotated[str | None, typer.Option(help="Part of a model's name.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many.")] = 100,
+) -> None:
+    """List what was measured, the newest first, and what became of it."""
+    from service.contract.measurements import MeasurementQuery  # noqa: PLC0415
+    from service.contract.validation import validate_as  # noqa: PLC0415
+    from service.shells.cli.measurements import list_measurements as run  # noqa: PLC0415
+
+    with exit_on_problem(as_json=False):
+        run(validate_as(MeasurementQuery, {"status": status, "gpu": gpu, "model": model, "limit": limit}))
+
+
 def main() -> None:
     """Run the command line."""
     app()

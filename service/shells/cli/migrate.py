@@ -2,8 +2,10 @@
 
 import sys
 
+from sqlalchemy import Engine
+
 from service.catalog.seed import seed_catalogues
-from service.settings import settings
+from service.settings import Settings, settings
 from service.store.database import open_database
 from service.store.migrations import upgrade
 
@@ -22,6 +24,15 @@ def migrate() -> None:
             _say(f"  {seeded.catalogue}: {done if changes else 'up to date'}")
     finally:
         database.dispose()
+
+
+def prepared_database(chosen: Settings) -> Engine:
+    """The database of the settings with this release's tables and catalogues, made where there was none."""
+    database = open_database(chosen.database_url, connections=chosen.max_database_connections)
+    upgrade(database)
+    for _ in seed_catalogues(database):
+        pass
+    return database
 
 
 def _say(line: str) -> None:

@@ -6,6 +6,8 @@ from service.shells.rest.problems import Refusal
 
 JSON = "application/json"
 FORM = "multipart/form-data"
+TEXT = "text/plain"
+_PRINTED = {"application/x-ndjson", "application/jsonl", "application/sql"}
 
 
 def require_json(request: Request) -> None:
@@ -26,6 +28,12 @@ def is_json(request: Request) -> bool:
 def is_form(request: Request) -> bool:
     """Whether a body says that it is a form with files."""
     return _media_type(request) == FORM
+
+
+def is_text(request: Request) -> bool:
+    """Whether a body says that it is text as a program printed it, of whatever kind."""
+    media_type = _media_type(request)
+    return media_type.startswith("text/") or is_json(request) or media_type in _PRINTED
 
 
 def unsupported_media(request: Request, *read: str) -> Refusal:

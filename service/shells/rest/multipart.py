@@ -40,6 +40,13 @@ class Part:
         chunk, self._pending = self._pending[:size], self._pending[size:]
         return chunk
 
+    def content(self) -> bytes:
+        """The whole part, of a body whose length is bounded."""
+        pieces = []
+        while piece := self.read(_SLICE_BYTES):
+            pieces.append(piece)
+        return b"".join(pieces)
+
     def text(self, most_bytes: int) -> str:
         """The whole part as text; raises InvalidRequest where it is longer or no UTF-8."""
         content = b""

@@ -1,0 +1,89 @@
+"""`rigfit measurements`: what benchmarks printed, into the database, and what became of it."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from sqlalchemy import Engine
+
+from service.contract.measurements import ImportedMeasurements, MeasurementDocument, MeasurementHints, MeasurementQuery
+from service.core.problems import InvalidRequest
+from service.measurements.text import decoded
+from service.planning.catalogues import StoredCatalogues
+from service.planning.measurements.importing import import_measurements
+from service.planning.measurements.stored import listed_measurements
+from service.planning.planner import Planner
+from service.settings import settings
+from service.shells.cli.migrate import prepared_database
+
+_STANDARD_INPUT = "-"
+
+
+def import_files(files: Sequence[str], hints: MeasurementHints) -> None:
+    """Read every file and keep its figures, telling of each; "-" is standard input. Raises PlanProblem."""
+    contents = [(name, _content(name)) for name in files]
+    chosen = settings()
+    database = prepared_database(chosen)
+    try:
+        planner = Planner(StoredCatalogues(database, chosen.catalogue_refresh_s))
+        for name, content in contents:
+            _tell(name, import_measurements(planner, database, content, hints))
+    finally:
+        database.dispose()
+
+
+def list_measurements(query: MeasurementQuery) -> None:
+    """Print a page of what was kept."""
+    database: Engine = prepared_database(settings())
+    try:
+        found = listed_measurements(database, query)
+    finally:
+        database.dispose()
+    if not found.measurements:
+        Console(highlight=False).print("there are no such measurements")
+        return
+    _print(found.measurements)
+
+
+def _content(name: str) -> str:
+    if name == _STANDARD_INPUT:
+        return decoded(sys.stdin.buffer.read())
+    try:
+        return decoded(Path(name).read_bytes())
+    except OSError as error:
+        raise InvalidRequest(f"{name} cannot be read: {error.strerror}.") from None
+
+
+def _tell(name: str, found: ImportedMeasurements) -> None:
+    known = f", {found.known} of them known before" if found.known else ""
+    sys.stdout.write(
+        f"{name}: {found.accepted} accepted, {found.quarantined} quarantined{known} ({', '.join(found.formats)})\n"
+    )
+    sys.stdout.flush()
+    _print(found.measurements)
+    for line in found.unread:
+        sys.stdout.write(f"line {line.line} {line.reason}: {line.text[:80]}\n")
+
+
+def _print(documents: Sequence[MeasurementDocument]) -> None:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for title, width in (("model", None), ("cards", None), ("figure", None), ("tokens/s", None), ("status", None)):
+        table.add_column(title, overflow="fold", width=width)
+    for one in documents:
+        value = "" if one.value is None else f"{one.value:.2f}"
+        status = one.status if not one.code else f"{one.status}: {one.code}. {one.reason}"
+        table.add_row(one.model or "", one.rig, _figure(one), value, status)
+    Console(highlight=False).print(table)
+
+
+def _figure(one: MeasurementDocument) -> str:
+    """The test in few words: "decode at 0"."""
+    what = one.metric.removesuffix("_tokens_per_s").removesuffix("_s").replace("_", " ")
+    work = (one.request or {}).get("workload")
+    if work is None:
+        return what
+    if one.metric == "prefill_tokens_per_s":
+        return f"{what} of {work['prompt_tokens']} behind {work['cached_tokens']}"
+    return f"{what} of {work['output_tokens']} behind {work['cached_tokens'] + work['prompt_tokens']}"
