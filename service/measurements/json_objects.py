@@ -17,6 +17,7 @@ LLAMA_BENCH_FORMAT: Final = "llama-bench json"
 
 _BEGIN: Final = re.compile(r"[\s\[,]*(?=\{)")
 _ONLY_PUNCTUATION: Final = re.compile(r"[\s\[\],]+")
+_MEMBER: Final = re.compile(r"\s*(?:\"|[\]},]+\s*$)")
 _BETWEEN: Final = re.compile(r"[\s,\]]*")
 # printf writes these where JSON has no number
 _NOT_A_NUMBER: Final = re.compile(r"(?<=[:\[,])(\s*)-?(nan|inf)(?:\([^)]*\))?(?=\s*[,\]}])", re.IGNORECASE)
@@ -42,7 +43,8 @@ def _read_object(piece: Piece, text: Text, offset: int) -> int | None:
     try:
         document, end = json.JSONDecoder().raw_decode(text.content, offset)
     except (ValueError, RecursionError):
-        piece.end = line + 1
+        members = (number for number in range(line + 1, len(text.lines)) if not _MEMBER.match(text.lines[number]))
+        piece.end = next(members, len(text.lines))
         piece.unread.append(Unread(line=line + 1, text=text.lines[line][:200], reason="begins JSON that does not end"))
         return None
     piece.end = max(piece.end, text.line_at(max(end - 1, offset)) + 1)
