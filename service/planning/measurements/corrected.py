@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import log
 from typing import Final, Protocol
 
+from service.contract.estimate import Estimate
 from service.contract.measurements import (
     Calibration,
     CalibrationGroup,
@@ -13,7 +14,7 @@ from service.contract.measurements import (
     SpeedCorrection,
     UnusedMeasurement,
 )
-from service.contract.plan import BreakdownStep, Estimate, Plan, SpeedPlan
+from service.contract.plan import BreakdownStep, Plan, SpeedPlan
 from service.contract.request import PlanRequest
 from service.core.correction_constants import OTHER_BUILD, REPEATED, Quantity, deviation
 from service.core.corrections import Correction, Evidence, Observation, Shift, correction, evidence_of

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from math import exp, isfinite, log, sqrt
 from typing import Final
 
-from service.contract.plan import Estimate, Plan
+from service.contract.estimate import Estimate
+from service.contract.plan import Plan
 from service.core.correction_constants import OTHER_BUILD, OTHER_SOURCE, REPEATED, Quantity, deviation
 from service.core.types import Gpu
 from service.measurements.runs import Figure

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from math import log
 from typing import Final
 
-from service.contract.plan import Estimate, LlamaCppEnginePlan, Plan, VllmEnginePlan
+from service.contract.estimate import Estimate
+from service.contract.plan import LlamaCppEnginePlan, Plan, VllmEnginePlan
 from service.contract.request import PlanRequest
 from service.contract.rig import GpuRequest
 from service.core.correction_constants import CALIBRATED_SHARES, SHARES, Quantity
