@@ -227,7 +227,8 @@ def test_a_service_reads_no_files_and_fetches_no_addresses() -> None:
 def test_advice_to_use_one_card_states_what_that_plan_does() -> None:
     """The rate of the advice is that of the plan it advises."""
     gpus = ("rtx-3090", "rtx-5090")
-    advice = next(each for each in ask(LLAMA_8B, *gpus, context_tokens=8192).advice if each.code == "single-fast-gpu")
+    shared = ask(LLAMA_8B, *gpus, context_tokens=8192, engine={"tensor_split": [1, 1]})
+    advice = next(each for each in shared.advice if each.code == "single-fast-gpu")
     alone = ask(LLAMA_8B, *gpus, context_tokens=8192, engine={"split_mode": "none", "main_gpu": 1})
     assert alone.speed is not None
     assert advice.numbers["gpu_index"] == 1

@@ -44,7 +44,7 @@ def findings_of(request: PlanRequest, sources: Sources) -> Findings:
     settings, beside = settings_of(engine), beside_of(engine, model, sources.model)
     fitted = fit(model, rig, settings, workload) if engine.fit else None
     choice = (
-        choose(model, rig, settings, workload, beside.companions)
+        choose(model, rig, settings, workload, beside.companions, assumptions)
         if fitted is None
         else fitted_choice(fitted, workload)
     )  # fmt: skip

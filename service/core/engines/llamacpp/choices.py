@@ -11,29 +11,95 @@ from typing import Final
 
 from service.core.engines.llamacpp.companions import ALONE, Companions
 from service.core.engines.llamacpp.question import Choice, Question
+from service.core.engines.llamacpp.search.best import best_offload, best_on_cards, is_searched
+from service.core.engines.llamacpp.search.judge import Judge
 from service.core.engines.llamacpp.settings import LlamaCppSettings
 from service.core.engines.llamacpp.splits import first_fitting, may_fit
 from service.core.memory import CONTEXT_STEP_TOKENS, largest_context_tokens
+from service.core.speed import Assumptions
 from service.core.types import Model, Rig, Workload
 
 # What llama.cpp's own --fit keeps before it moves layers to the host (--fit-ctx 4096, common/common.h).
 OFFLOAD_CONTEXT_TOKENS: Final = 4096
 
+NO_ASSUMPTIONS: Final = Assumptions()
+
 
 def choose(
-    model: Model, rig: Rig, settings: LlamaCppSettings, workload: Workload, companions: Companions = ALONE
+    model: Model,
+    rig: Rig,
+    settings: LlamaCppSettings,
+    workload: Workload,
+    companions: Companions = ALONE,
+    assumptions: Assumptions = NO_ASSUMPTIONS,
 ) -> Choice:
     """Fill every gap of `settings` and of the context.
 
-    Everything on the cards if that fits, with llama.cpp's own split, else a balanced one, else on one card alone; else
-    the largest part of it, the rest on the host; else, or where the user fixed what would have to give, as asked. Who
-    fixes how many layers the cards take leaves the split to llama.cpp: no other one is looked for.
+    Everything on the cards if that fits, else the largest part of it, the rest on the host; else, or where the user
+    fixed what would have to give, as asked. Over several cards the fastest way for this workload is looked for, and of
+    ways that are as good the simplest is taken. Who fixes how many layers the cards take leaves the split to llama.cpp:
+    no other one is looked for.
     Raises as `place` does.
     """
+    question = _question(model, rig, settings, workload, companions)
+    if is_searched(question, settings):
+        return _searched(model, rig, settings, workload, companions, assumptions)
     choice = _chosen(model, rig, settings, workload.context_tokens, workload.parallel, companions)
     if workload == choice.question.workload:
         return choice
     return replace(choice, question=replace(choice.question, workload=workload))
+
+
+def _question(
+    model: Model, rig: Rig, settings: LlamaCppSettings, workload: Workload, companions: Companions
+) -> Question:
+    return Question.of(
+        model,
+        rig,
+        workload,
+        companions,
+        may_balance=settings.n_gpu_layers is None,
+        may_use_one_card=settings.n_gpu_layers is None and settings.split_mode is None,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _searched(
+    model: Model,
+    rig: Rig,
+    settings: LlamaCppSettings,
+    workload: Workload,
+    companions: Companions,
+    assumptions: Assumptions,
+) -> Choice:
+    """The best choice for a workload where the split over several cards is open."""
+    question = _question(model, rig, settings, workload, companions)
+    judge = Judge(question=question, assumptions=assumptions)
+    full = replace(settings, n_gpu_layers="all")
+    if workload.context_tokens is None:
+        longest = _largest_fitting(question, full)
+        tokens = None if longest is None else longest.context_tokens
+    else:
+        longest, tokens = None, workload.context_tokens
+    if tokens is not None:
+        best = best_on_cards(judge, settings, tokens)
+        found = best.choice if best is not None else longest or first_fitting(question, full, tokens)
+        if found is not None:
+            return found
+    return _with_host(judge, settings)
+
+
+def _with_host(judge: Judge, settings: LlamaCppSettings) -> Choice:
+    """The best choice where the cards do not hold everything, at the context asked for or the most for what remains."""
+    question, asked = judge.question, judge.question.workload.context_tokens
+    ceiling = question.ceiling_tokens(settings)
+    least = min(OFFLOAD_CONTEXT_TOKENS, ceiling) if asked is None else asked
+    offloaded = best_offload(judge, settings, least) or _offloaded(question, settings, least)
+    if offloaded is None:
+        return question.place(replace(settings, n_gpu_layers="all"), least)
+    if asked is None:
+        return question.place(offloaded.settings, max(max_context_tokens(offloaded), least))
+    return offloaded
 
 
 @lru_cache(maxsize=4096)
@@ -45,16 +111,10 @@ def _chosen(
     parallel: int,
     companions: Companions,
 ) -> Choice:
-    """The choice for a context and a number of streams; how long prompts and answers are places nothing."""
-    workload = Workload(context_tokens=context_tokens, parallel=parallel)
-    question = Question.of(
-        model,
-        rig,
-        workload,
-        companions,
-        may_balance=settings.n_gpu_layers is None,
-        may_use_one_card=settings.n_gpu_layers is None and settings.split_mode is None,
-    )
+    """The choice for a context and a number of streams where there is one way to split, whatever prompts are like."""
+    question = _question(
+        model, rig, settings, Workload(context_tokens=context_tokens, parallel=parallel), companions
+    )  # fmt: skip
     full = settings if settings.n_gpu_layers is not None else replace(settings, n_gpu_layers="all")
     found = (
         _largest_fitting(question, full) if context_tokens is None else first_fitting(question, full, context_tokens)

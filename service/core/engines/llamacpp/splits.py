@@ -41,7 +41,7 @@ def _splits(question: Question, settings: LlamaCppSettings, context_tokens: int)
         default = question.place(settings, context_tokens)
         yield default
     if _may_balance(question, default):
-        yield from _balanced(question, default)
+        yield from balanced(question, default)
     for alone in _one_card(question, default):
         if question.hold(alone, context_tokens).fits:
             yield question.place(alone, context_tokens)
@@ -68,7 +68,7 @@ def _one_card(question: Question, default: Choice) -> Iterator[LlamaCppSettings]
         yield replace(default.settings, split_mode="none", main_gpu=index)
 
 
-def _balanced(question: Question, default: Choice) -> Iterator[Choice]:
+def balanced(question: Question, default: Choice) -> Iterator[Choice]:
     """Splits that fill all cards alike; compute buffers depend on the split, so that it is corrected a few times."""
     order = default.placement.device_order
     known, taken = default, [0] * len(order)

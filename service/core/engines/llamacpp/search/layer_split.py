@@ -1,0 +1,160 @@
+"""The fastest division of layers over cards in a given order, each within its memory.
+
+Layers run one after the other, so that the time of a token is a sum over cards of what each of them holds: linear in
+the shares. The least of it lies in a corner, the fastest memory filled first, and is found exactly by going through the
+cards once, keeping for every number of layers the best way to hold them.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Final
+
+Range = tuple[int, int]
+"""First and end slot of a card; empty where it holds none."""
+
+_SKIPPED: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """How far a card's memory reaches: it holds slots p to q where bytes_before[q] is not above the entry at p.
+
+    first: where no card comes before it; last: where it holds the output layer; entries never fall with p.
+    """
+
+    first: Sequence[int]
+    middle: Sequence[int]
+    first_and_last: Sequence[int]
+    last: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One card.
+
+    seconds_before[p], bytes_before[p]: of slots before p. further_s: what a card costs that is not the first.
+    stage_before: what the longest stage is judged by, where `longest` is given.
+    """
+
+    seconds_before: Sequence[float]
+    bytes_before: Sequence[int]
+    reach: Reach
+    further_s: float = 0.0
+    stage_before: Sequence[float] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Division:
+    """Slots of every card, in their order, and the time; slots before the first card's are the host's."""
+
+    ranges: tuple[Range, ...]
+    seconds: float
+
+
+def fastest_division(
+    stages: Sequence[Stage],
+    *,
+    host_before: Sequence[float] | None = None,
+    longest: float = inf,
+    all_cards: bool = False,
+) -> Division | None:
+    """The division with the least time; None where there is none.
+
+    host_before[p]: time where slots before p are the host's; None: it takes none. longest: no stage may take longer.
+    all_cards: every card holds at least one slot. Cost: one pass over the slots per card.
+    """
+    n = len(stages[0].seconds_before) - 1
+    on_host = [0.0, *([inf] * n)] if host_before is None else list(host_before)
+    passed = [_Pass(held=[inf] * (n + 1))]
+    for index, stage in enumerate(stages):
+        best, reach = passed[-1].held, stage.reach
+        held = _Pass(held=[inf] * (n + 1) if all_cards else list(best))
+        if not all_cards or index == 0:
+            held.extend(stage, on_host, (reach.first, reach.first_and_last), longest, first=True)
+        if index:
+            held.extend(stage, best, (reach.middle, reach.last), longest, first=False)
+        passed.append(held)
+    seconds = passed[-1].held[n]
+    if min(seconds, on_host[n]) == inf:
+        return None
+    if on_host[n] < seconds:
+        return Division(ranges=((0, 0),) * len(stages), seconds=on_host[n])
+    return Division(ranges=_traced(passed[1:], n), seconds=seconds)
+
+
+class _Pass:
+    """The best ways for the cards so far, by the number of slots that they and the host hold together.
+
+    held: their times. begins: where the last card's range begins, or that it holds none. is_first: whether no card
+    comes before it.
+    """
+
+    __slots__ = ("begins", "held", "is_first")
+
+    def __init__(self, held: list[float]) -> None:
+        self.held = held
+        self.begins = [_SKIPPED] * len(held)
+        self.is_first = [False] * len(held)
+
+    def extend(
+        self,
+        stage: Stage,
+        before: Sequence[float],
+        reaches: tuple[Sequence[int], Sequence[int]],
+        longest: float,
+        *,
+        first: bool,
+    ) -> None:
+        """Let a card go on from every way to hold fewer slots, and keep what is better than what is known.
+
+        reaches: without the last slot and with it.
+        """
+        seconds, n = stage.seconds_before, len(self.held) - 1
+        further_s = 0.0 if first else stage.further_s
+        for end, begin in _openings(stage, before, reaches[0], longest, n):
+            self._keep(end, begin, before[begin] + seconds[end] - seconds[begin] + further_s, first=first)
+        needed, work = stage.bytes_before[n], stage.stage_before
+        for begin in range(n):
+            if reaches[1][begin] >= needed and not (work and work[n] - work[begin] > longest):
+                self._keep(n, begin, before[begin] + seconds[n] - seconds[begin] + further_s, first=first)
+
+    def _keep(self, end: int, begin: int, seconds: float, *, first: bool) -> None:
+        if seconds < self.held[end]:
+            self.held[end], self.begins[end], self.is_first[end] = seconds, begin, first
+
+
+def _openings(
+    stage: Stage, before: Sequence[float], reach: Sequence[int], longest: float, n: int
+) -> Iterator[tuple[int, int]]:
+    """For every end below `n` the best beginning among those from which the card reaches it."""
+    seconds, sizes, stage_before = stage.seconds_before, stage.bytes_before, stage.stage_before
+    window: deque[int] = deque()
+    for end in range(1, n):
+        fresh = end - 1
+        if before[fresh] < inf:
+            value = before[fresh] - seconds[fresh]
+            while window and before[window[-1]] - seconds[window[-1]] >= value:
+                window.pop()
+            window.append(fresh)
+        while window and (
+            reach[window[0]] < sizes[end] or (stage_before and stage_before[end] - stage_before[window[0]] > longest)
+        ):
+            window.popleft()
+        if window:
+            yield end, window[0]
+
+
+def _traced(passed: Sequence[_Pass], n: int) -> tuple[Range, ...]:
+    """The ranges, from the last card back to the first that holds anything."""
+    ranges: list[Range] = []
+    end, done = n, False
+    for card in reversed(passed):
+        begin = _SKIPPED if done else card.begins[end]
+        if begin == _SKIPPED:
+            ranges.append((0, 0))
+            continue
+        ranges.append((begin, end))
+        end, done = begin, card.is_first[end]
+    return tuple(reversed(ranges))
