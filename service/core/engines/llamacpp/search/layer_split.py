@@ -3,6 +3,8 @@
 Layers run one after the other, so that the time of a token is a sum over cards of what each of them holds: linear in
 the shares. The least of it lies in a corner, the fastest memory filled first, and is found exactly by going through the
 cards once, keeping for every number of layers the best way to hold them.
+
+Source: layers of one device are consecutive, src/llama-model.cpp:1556-1614 (llama.cpp in llama-cpp-python 0.3.36).
 """
 
 from collections import deque
@@ -11,6 +13,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final
 
+from service.core.engines.llamacpp.search.reach import Reach
+
 Range = tuple[int, int]
 """First and end slot of a card; empty where it holds none."""
 
@@ -18,28 +22,14 @@ _SKIPPED: Final = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
-    """How far a card's memory reaches: it holds slots p to q where bytes_before[q] is not above the entry at p.
-
-    first: where no card comes before it; last: where it holds the output layer; entries never fall with p.
-    """
-
-    first: Sequence[int]
-    middle: Sequence[int]
-    first_and_last: Sequence[int]
-    last: Sequence[int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """One card.
 
-    seconds_before[p], bytes_before[p]: of slots before p. further_s: what a card costs that is not the first.
-    stage_before: what the longest stage is judged by, where `longest` is given.
+    seconds_before[p]: time of slots before p. further_s: what a card costs that is not the first. stage_before: what
+    the longest stage is judged by, where `longest` is given.
     """
 
     seconds_before: Sequence[float]
-    bytes_before: Sequence[int]
     reach: Reach
     further_s: float = 0.0
     stage_before: Sequence[float] = ()
@@ -72,9 +62,9 @@ def fastest_division(
         best, reach = passed[-1].held, stage.reach
         held = _Pass(held=[inf] * (n + 1) if all_cards else list(best))
         if not all_cards or index == 0:
-            held.extend(stage, on_host, (reach.first, reach.first_and_last), longest, first=True)
+            held.extend(stage, on_host, reach.first, longest, first=True)
         if index:
-            held.extend(stage, best, (reach.middle, reach.last), longest, first=False)
+            held.extend(stage, best, reach.further, longest, first=False)
         passed.append(held)
     seconds = passed[-1].held[n]
     if min(seconds, on_host[n]) == inf:
@@ -102,22 +92,19 @@ class _Pass:
         self,
         stage: Stage,
         before: Sequence[float],
-        reaches: tuple[Sequence[int], Sequence[int]],
+        reach: Sequence[int],
         longest: float,
         *,
         first: bool,
     ) -> None:
-        """Let a card go on from every way to hold fewer slots, and keep what is better than what is known.
-
-        reaches: without the last slot and with it.
-        """
+        """Let a card go on from every way to hold fewer slots, and keep what is better than what is known."""
         seconds, n = stage.seconds_before, len(self.held) - 1
         further_s = 0.0 if first else stage.further_s
-        for end, begin in _openings(stage, before, reaches[0], longest, n):
+        for end, begin in _openings(stage, before, reach, longest, n):
             self._keep(end, begin, before[begin] + seconds[end] - seconds[begin] + further_s, first=first)
-        needed, work = stage.bytes_before[n], stage.stage_before
-        for begin in range(n):
-            if reaches[1][begin] >= needed and not (work and work[n] - work[begin] > longest):
+        work = stage.stage_before
+        for begin in range(reach[n], n):
+            if not (work and work[n] - work[begin] > longest):
                 self._keep(n, begin, before[begin] + seconds[n] - seconds[begin] + further_s, first=first)
 
     def _keep(self, end: int, begin: int, seconds: float, *, first: bool) -> None:
@@ -129,7 +116,7 @@ def _openings(
     stage: Stage, before: Sequence[float], reach: Sequence[int], longest: float, n: int
 ) -> Iterator[tuple[int, int]]:
     """For every end below `n` the best beginning among those from which the card reaches it."""
-    seconds, sizes, stage_before = stage.seconds_before, stage.bytes_before, stage.stage_before
+    seconds, stage_before = stage.seconds_before, stage.stage_before
     window: deque[int] = deque()
     for end in range(1, n):
         fresh = end - 1
@@ -139,7 +126,7 @@ def _openings(
                 window.pop()
             window.append(fresh)
         while window and (
-            reach[window[0]] < sizes[end] or (stage_before and stage_before[end] - stage_before[window[0]] > longest)
+            window[0] < reach[end] or (stage_before and stage_before[end] - stage_before[window[0]] > longest)
         ):
             window.popleft()
         if window:

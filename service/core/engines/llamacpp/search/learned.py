@@ -1,75 +1,108 @@
-"""What placements tell about memory besides weights and caches, by the part that a card plays."""
+"""What placements tell about memory besides weights and caches, by the part that a card plays and what it holds.
+
+Source: buffers are as large as their most demanding graph, sched_reserve, src/llama-context.cpp:616-768
+(llama.cpp in llama-cpp-python 0.3.36).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from service.core.engines.llamacpp.question import Choice
+from service.core.engines.llamacpp.compute.block_kinds import block_kinds
+from service.core.engines.llamacpp.question import Choice, Question
 from service.core.engines.llamacpp.range_sizes import range_sizes
 
 PIPELINE_COPIES: Final = 4
 """Graph inputs that a pipeline keeps of each (GGML_SCHED_MAX_COPIES, ggml/CMakeLists.txt)."""
 
+_COUNTED: Final = 3
+"""Blocks up to which their number matters for a buffer: so many together determine what each of them needs."""
+
 
 class Part(NamedTuple):
-    """What compute buffers depend on, where blocks are alike.
+    """The part that a card plays.
 
-    card: its position where something besides the model lies on it, else None; backend; whether another card comes
-    before or after; whether it holds blocks without their experts; whether slots or experts are on the host; whether
-    the cards work in a pipeline.
+    card: its position where something besides the model lies on it, else None; backend; whether no other card comes
+    before or after; whether slots or experts are on the host; whether the cards work in a pipeline.
     """
 
     card: int | None
     backend: str
     first: bool
     last: bool
-    lighter: bool
     offloaded: bool
     pipelined: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kinds:
+    """Which blocks are alike: a number per slot, the output layer's last; blocks before `lighter` have their own kinds.
+
+    What a range holds is written as bits: one per kind, and one each for two and for three slots.
+    """
+
+    by_slot: Sequence[int]
+    count: int
+    lighter: int = 0
+
+    @classmethod
+    def of(cls, question: Question) -> "Kinds":
+        """Kinds of a model's blocks; draft layers, which have no graph here, are one kind."""
+        hp = question.hp
+        kinds = block_kinds(question.model, hp)
+        count = max(kinds, default=0) + 2
+        rest = hp.n_layer_all + 1 - len(kinds)
+        return cls(by_slot=(*kinds, *((count - 1,) * rest)), count=count)
+
+    def bit(self, slot: int) -> int:
+        """The bit of a slot's kind."""
+        return 1 << (self.by_slot[slot] + (self.count if slot < self.lighter else 0))
+
+    def number_bits(self, slots: int) -> int:
+        """The bits of a number of slots."""
+        return ((1 << (min(slots, _COUNTED) - 1)) - 1) << (2 * self.count) if slots else 0
+
+    def held(self, first: int, end: int) -> int:
+        """What a range holds."""
+        bits = self.number_bits(end - first)
+        for slot in range(first, end):
+            bits |= self.bit(slot)
+        return bits
+
+
 @dataclass(slots=True, kw_only=True)
 class Learned:
-    """Bytes by part, from every placement that was looked at; of a part that was not seen the least it can be."""
+    """Bytes by part and by what is held, from every placement that was looked at."""
 
     by_card: bool = False
-    known: dict[Part, int] = field(default_factory=dict)
+    known: dict[Part, dict[int, int]] = field(default_factory=dict)
 
-    def taken_bytes(self, part: Part) -> int:
-        """What a card needs besides the slots it holds, as far as known.
+    def taken_bytes(self, part: Part, held: int) -> int:
+        """The least that a card needs besides its slots: as much as it did with a part of what it holds.
 
         Without a pipeline a buffer is at least as large as one of the pipeline's copies.
         """
-        found = self.known.get(part)
-        if found is None and not part.pipelined and not part.offloaded:
-            found = self.known.get(part._replace(pipelined=True), 0) // PIPELINE_COPIES
-        return found or 0
+        known = self.known.get(part, {})
+        found = max((taken for seen, taken in known.items() if seen & held == seen), default=0)
+        if part.pipelined or part.offloaded:
+            return found
+        return max(found, self.taken_bytes(part._replace(pipelined=True), held) // PIPELINE_COPIES)
 
-    def observe(self, choice: Choice, *, lighter_before: int = 0) -> bool:
+    def observe(self, choice: Choice, kinds: Kinds) -> bool:
         """Keep what a placement with compute buffers shows; whether any card needs more than was known."""
         news, sizes = False, range_sizes(choice.question, choice)
-        for card, (first, end) in used_ranges(choice):
-            part = self.part(choice, card, first, end, lighter_before)
-            taken = sizes.taken_bytes(choice, card)
-            if taken > self.known.get(part, 0):
-                self.known[part] = taken
+        used = [run for run in choice.placement.slots.runs if run.device >= 0]
+        for run in used:
+            part = Part(
+                card=run.device if self.by_card else None,
+                backend=choice.question.rig.gpus[run.device].backend,
+                first=run is used[0],
+                last=run is used[-1],
+                offloaded=kinds.lighter > 0 or not choice.placement.slots.fully_offloaded,
+                pipelined=choice.placement.pipeline_parallel,
+            )
+            held, taken = kinds.held(run.first, run.end), sizes.taken_bytes(choice, run.device)
+            if taken > self.taken_bytes(part, held):
+                self.known.setdefault(part, {})[held] = taken
                 news = True
         return news
-
-    def part(self, choice: Choice, card: int, first: int, end: int, lighter_before: int) -> Part:
-        """The part that a card plays in a placement."""
-        others = [other for other, _ in used_ranges(choice)]
-        return Part(
-            card=card if self.by_card else None,
-            backend=choice.question.rig.gpus[card].backend,
-            first=card == others[0],
-            last=end == choice.placement.slots.n_slots,
-            lighter=first < lighter_before,
-            offloaded=bool(lighter_before) or not choice.placement.slots.fully_offloaded,
-            pipelined=choice.placement.pipeline_parallel,
-        )
-
-
-def used_ranges(choice: Choice) -> Sequence[tuple[int, tuple[int, int]]]:
-    """Cards that hold slots, in the order of the slots, with their ranges."""
-    return [(run.device, (run.first, run.end)) for run in choice.placement.slots.runs if run.device >= 0]

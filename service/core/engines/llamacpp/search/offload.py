@@ -1,13 +1,18 @@
-"""The best division of a model that the cards do not hold whole: experts, or layers, are left to the host."""
+"""The best division of a model that the cards do not hold whole: experts, or layers, are left to the host.
+
+Source: --n-cpu-moe keeps the experts of the first blocks on the host, common/common.h:1198-1216; layers are offloaded
+from the last one on, src/llama-model.cpp:1589 (llama.cpp in llama-cpp-python 0.3.36).
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from service.core.engines.llamacpp.companions import ALONE
 from service.core.engines.llamacpp.question import Choice
+from service.core.engines.llamacpp.search.card_times import CardTimes, PartTimes, card_times
 from service.core.engines.llamacpp.search.divided import ROUNDS, Layers, fastest_fitting
-from service.core.engines.llamacpp.search.judge import CardTimes, Judge, card_times
-from service.core.engines.llamacpp.search.learned import Learned
+from service.core.engines.llamacpp.search.judge import Judge
+from service.core.engines.llamacpp.search.learned import Kinds, Learned
 from service.core.engines.llamacpp.search.stages import Divider, SlotSizes, slot_sizes
 from service.core.engines.llamacpp.settings import LlamaCppSettings
 
@@ -40,13 +45,19 @@ def _cards(judge: Judge, settings: LlamaCppSettings, context_tokens: int) -> _Ca
     full = replace(settings, n_gpu_layers="all")
     held = judge.question.hold(full, context_tokens)
     order = held.placement.device_order
-    times = card_times(judge, full, order, context_tokens)
+    times = card_times(judge, full, order)
     layers = Layers(question=judge.question, settings=full, order=order)
     if times is None or not layers.can_be_stated:
         return None
     learned = Learned(by_card=judge.question.companions != ALONE)
     divider = Divider(
-        judge=judge, order=order, times=times[0], overlap=times[1], sizes=slot_sizes(judge, held), learned=learned
+        judge=judge,
+        order=order,
+        times=times[0],
+        overlap=times[1],
+        sizes=slot_sizes(judge, held),
+        kinds=Kinds.of(judge.question),
+        learned=learned,
     )
     return _Cards(layers=layers, divider=divider, held=held)
 
@@ -57,7 +68,10 @@ def _most_layers(judge: Judge, settings: LlamaCppSettings, context_tokens: int) 
     alone = judge.speed(replace(settings, n_gpu_layers=0), context_tokens)
     if cards is None or alone.decode is None:
         return None
-    host = CardTimes(decode_s=alone.decode.step_s, prefill_s=alone.prefill_s or 0.0, further_s=0.0)
+    host = CardTimes(
+        decode=PartTimes(blocks_s=alone.decode.step_s, output_s=0.0),
+        prefill=PartTimes(blocks_s=alone.prefill_s or 0.0, output_s=0.0),
+    )
     return fastest_fitting(cards.layers, replace(cards.divider, host=host), context_tokens, pipelined=False)
 
 
@@ -65,10 +79,10 @@ def _fewest_experts(judge: Judge, settings: LlamaCppSettings, context_tokens: in
     """All layers on the cards, with the experts of the fewest blocks on the host."""
     blocks = judge.question.hp.n_layer_all
     full = _cards(judge, settings, context_tokens)
-    without = _cards(judge, replace(settings, n_cpu_moe=blocks), context_tokens)
-    if full is None or without is None:
+    if full is None:
         return None
-    dividers = _dividers(full.divider, full.divider.sizes, without.divider.sizes)
+    without = judge.question.hold(replace(full.layers.settings, n_cpu_moe=blocks), context_tokens)
+    dividers = _dividers(full.divider, slot_sizes(judge, without, full.held))
     least = 1
     for _ in range(ROUNDS):
         least = _first(lambda n: dividers(n).divide(pipelined=False) is not None, least, blocks + 1)
@@ -81,14 +95,15 @@ def _fewest_experts(judge: Judge, settings: LlamaCppSettings, context_tokens: in
         choice = judge.question.place(layers.settings_of(division.ranges), context_tokens)
         if choice.fits:
             return choice
-        if not full.divider.learned.observe(choice, lighter_before=least):
+        if not full.divider.learned.observe(choice, dividers(least).kinds):
             return None
     return None
 
 
-def _dividers(divider: Divider, full: SlotSizes, without: SlotSizes) -> Callable[[int], Divider]:
+def _dividers(divider: Divider, without: SlotSizes) -> Callable[[int], Divider]:
     """Dividers by the number of blocks without their experts."""
-    return lambda n: replace(divider, sizes=full.lighter_before(without, n), lighter_before=n)
+    full = divider.sizes
+    return lambda n: replace(divider, sizes=full.lighter_before(without, n), kinds=replace(divider.kinds, lighter=n))
 
 
 def _first(holds: Callable[[int], bool], first: int, end: int) -> int:

@@ -6,9 +6,10 @@ from math import inf
 
 from service.core.engines.llamacpp.companions import ALONE
 from service.core.engines.llamacpp.question import Choice
+from service.core.engines.llamacpp.search.card_times import card_times
 from service.core.engines.llamacpp.search.divided import Layers, fastest_fitting
-from service.core.engines.llamacpp.search.judge import Judge, card_times
-from service.core.engines.llamacpp.search.learned import Learned
+from service.core.engines.llamacpp.search.judge import Judge
+from service.core.engines.llamacpp.search.learned import Kinds, Learned
 from service.core.engines.llamacpp.search.ranking import Ranked, best_of
 from service.core.engines.llamacpp.search.stages import Divider, slot_sizes
 from service.core.engines.llamacpp.settings import LlamaCppSettings
@@ -44,14 +45,16 @@ def _divisions(
     """The fastest divisions, where they are noticeably faster than what fits already."""
     question, order = judge.question, default.placement.device_order
     layers = Layers(question=question, settings=settings, order=order)
-    times = card_times(judge, settings, order, default.context_tokens) if layers.can_be_stated else None
+    times = card_times(judge, settings, order) if layers.can_be_stated else None
     if times is None:
         return []
     slot_sums = slot_sizes(judge, default)
-    learned = Learned(by_card=question.companions != ALONE)
+    kinds, learned = Kinds.of(question), Learned(by_card=question.companions != ALONE)
     if any(device.compute_bytes for device in default.placement.devices):
-        learned.observe(default)
-    divider = Divider(judge=judge, order=order, times=times[0], overlap=times[1], sizes=slot_sums, learned=learned)
+        learned.observe(default, kinds)
+    divider = Divider(
+        judge=judge, order=order, times=times[0], overlap=times[1], sizes=slot_sums, kinds=kinds, learned=learned
+    )
     if settings.split_mode == "layer":
         divider = replace(divider, all_cards=True)
     found = list(fitting)

@@ -1,4 +1,7 @@
-"""Which of several ways that fit is best: the fastest, and of those that are as good as it the simplest."""
+"""Which of several ways that fit is best: the fastest, and of those that are as good as it the simplest.
+
+Source: flags and their defaults, common/arg.cpp (llama.cpp in llama-cpp-python 0.3.36).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

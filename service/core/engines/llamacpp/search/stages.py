@@ -1,7 +1,11 @@
-"""The cards of a rig as stages of a layer split: time and bytes of any range of slots, and how far memory reaches."""
+"""The cards of a rig as stages of a layer split: time and bytes of any range of slots, and how far memory reaches.
+
+Source: stages follow each other, several batches at once where the engine pipelines, src/llama-context.cpp:430-462
+(llama.cpp in llama-cpp-python 0.3.36).
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import inf
 from typing import Final
@@ -9,9 +13,11 @@ from typing import Final
 from service.core.engines.llamacpp.question import Choice
 from service.core.engines.llamacpp.range_sizes import range_sizes
 from service.core.engines.llamacpp.reads import read_kv_bytes, read_shape, read_weights_bytes
-from service.core.engines.llamacpp.search.judge import TIE_FRACTION, CardTimes, Judge, Overlap
-from service.core.engines.llamacpp.search.layer_split import Division, Reach, Stage, fastest_division
-from service.core.engines.llamacpp.search.learned import Learned, Part
+from service.core.engines.llamacpp.search.card_times import CardTimes, Overlap, PartTimes
+from service.core.engines.llamacpp.search.judge import SAME_FRACTION, Judge
+from service.core.engines.llamacpp.search.layer_split import Division, Stage, fastest_division
+from service.core.engines.llamacpp.search.learned import Kinds, Learned, Part
+from service.core.engines.llamacpp.search.reach import Reach, reach_of
 from service.core.types import Backend
 
 NARROWINGS: Final = 8
@@ -22,11 +28,14 @@ _GOLDEN: Final = (5**0.5 - 1) / 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotSizes:
-    """Running sums over slots: bytes in memory by backend, bytes read per decode step, and weights for a prompt."""
+    """Running sums over slots: bytes in memory by backend, and the blocks' shares of a decode step and of a prompt.
+
+    Shares are of all blocks with their experts; the output layer has none.
+    """
 
     held: dict[str, Sequence[int]]
-    decode_read: Sequence[float]
-    prefill_read: Sequence[float]
+    decode_share: Sequence[float]
+    prefill_share: Sequence[float]
 
     def lighter_before(self, lighter: "SlotSizes", n: int) -> "SlotSizes":
         """The first `n` slots as in `lighter`, the others as here."""
@@ -36,46 +45,63 @@ class SlotSizes:
 
         return SlotSizes(
             held={backend: joined(lighter.held[backend], sums) for backend, sums in self.held.items()},  # type: ignore[misc]
-            decode_read=joined(lighter.decode_read, self.decode_read),
-            prefill_read=joined(lighter.prefill_read, self.prefill_read),
+            decode_share=joined(lighter.decode_share, self.decode_share),
+            prefill_share=joined(lighter.prefill_share, self.prefill_share),
         )
 
 
-def slot_sizes(judge: Judge, choice: Choice) -> SlotSizes:
-    """Sums of a choice's weights and caches, whatever card holds which of them."""
-    sizes = range_sizes(choice.question, choice)
-    question, caches, assumptions = choice.question, sizes.caches, judge.assumptions
-    hp, workload = question.hp, judge.question.workload
-    shape = read_shape(question.model, hp)
-    depth = workload.cached_tokens + workload.prompt_tokens + workload.output_tokens / 2
+def slot_sizes(judge: Judge, choice: Choice, whole: Choice | None = None) -> SlotSizes:
+    """Sums of a choice's weights and caches, whatever card holds which of them.
+
+    whole: the same with all experts, where `choice` is without some.
+    """
+    decode, prefill = _block_reads(judge, choice)
+    all_decode, all_prefill = (decode, prefill) if whole is None else _block_reads(judge, whole)
+    return SlotSizes(
+        held=_held(choice),
+        decode_share=[read / all_decode[-1] if all_decode[-1] else 0.0 for read in decode],
+        prefill_share=[read / all_prefill[-1] if all_prefill[-1] else 0.0 for read in prefill],
+    )
+
+
+def _held(choice: Choice) -> dict[str, Sequence[int]]:
+    """Weights and caches of the slots before each, by backend."""
+    sizes, n = range_sizes(choice.question, choice), choice.question.hp.n_layer_all + 1
     held: dict[str, Sequence[int]] = {}
-    n = hp.n_layer_all + 1
     for position in choice.placement.device_order:
         backend = sizes.backends[position]
         if backend not in held:
-            sums = sizes.sums[position].held
-            cached = [caches.bytes_between(0, min(p, n - 1), backend) for p in range(n + 1)]
-            held[backend] = [weights.weights_bytes + kv for weights, kv in zip(sums, cached, strict=True)]
-            held[backend][n] += sizes.output_bytes  # type: ignore[index]
-    card = choice.placement.device_order[0]
-    sums, backend = sizes.sums[card].held, sizes.backends[card]
-    decode_read: list[float] = [read_weights_bytes(each, shape, tokens=workload.parallel) for each in sums]
-    prefill_read: list[float] = [read_weights_bytes(each, shape) for each in sums]
-    if not assumptions.ignore_kv_reads:
-        reads = _cache_reads(choice, backend, depth, n)
-        decode_read = [read + workload.parallel * kv for read, kv in zip(decode_read, reads, strict=True)]
-    decode_read[n] += sizes.output_bytes
-    prefill_read[n] += sizes.output_bytes
-    return SlotSizes(held=held, decode_read=decode_read, prefill_read=prefill_read)
+            cached = [sizes.caches.bytes_between(0, min(p, n - 1), backend) for p in range(n + 1)]
+            sums = [
+                weights.weights_bytes + kv for weights, kv in zip(sizes.sums[position].held, cached, strict=True)
+            ]  # fmt: skip
+            sums[n] += sizes.output_bytes
+            held[backend] = sums
+    return held
 
 
-def _cache_reads(choice: Choice, backend: Backend, depth_tokens: float, n: int) -> list[int]:
+def _block_reads(judge: Judge, choice: Choice) -> tuple[list[float], list[float]]:
+    """Bytes read for the blocks before each slot, in a decode step of all streams and of weights for a token."""
+    sizes, workload = range_sizes(choice.question, choice), judge.question.workload
+    hp, card = choice.question.hp, choice.placement.device_order[0]
+    sums, shape = sizes.sums[card].held, read_shape(choice.question.model, hp)
+    decode: list[float] = [read_weights_bytes(each, shape, tokens=workload.parallel) for each in sums]
+    prefill: list[float] = [read_weights_bytes(each, shape) for each in sums]
+    if not judge.assumptions.ignore_kv_reads:
+        depth = workload.cached_tokens + workload.prompt_tokens + workload.output_tokens / 2
+        reads = _cache_reads(choice, sizes.backends[card], depth, hp.n_layer_all)
+        decode = [read + workload.parallel * kv for read, kv in zip(decode, reads, strict=True)]
+    decode[-1], prefill[-1] = decode[-2], prefill[-2]
+    return decode, prefill
+
+
+def _cache_reads(choice: Choice, backend: Backend, depth_tokens: float, n_layer_all: int) -> list[int]:
     """Cache read for one token by the layers before each slot."""
     hp, caches = choice.question.hp, choice.placement.caches
     layers = [
         read_kv_bytes(hp, caches, il, il + 1, backend, kv_bytes=caches.bytes_between(il, il + 1, backend),
                       depth_tokens=depth_tokens)
-        for il in range(n - 1)
+        for il in range(n_layer_all)
     ]  # fmt: skip
     sums = [0, *accumulate(layers)]
     return [*sums, sums[-1]]
@@ -85,8 +111,7 @@ def _cache_reads(choice: Choice, backend: Backend, depth_tokens: float, n: int) 
 class Divider:
     """Everything a division is made from.
 
-    order: cards as positions of the rig. host: times of the host where it may take slots. lighter_before: blocks before
-    this one hold no experts.
+    order: cards as positions of the rig. host: times of the host where it may take slots.
     """
 
     judge: Judge
@@ -94,9 +119,9 @@ class Divider:
     times: Sequence[CardTimes]
     overlap: Overlap
     sizes: SlotSizes
+    kinds: Kinds
     learned: Learned
     host: CardTimes | None = None
-    lighter_before: int = 0
     all_cards: bool = False
 
     def divide(self, *, pipelined: bool) -> Division | None:
@@ -106,64 +131,45 @@ class Divider:
         found = fastest_division(stages, host_before=host, all_cards=self.all_cards)
         if found is None or not pipelined or not self.overlap.longest_share:
             return found
-        return self._shorter_stages(stages, found)
+        best = self._shorter_stages(stages, found)
+        return replace(best, seconds=best.seconds + _longest(stages, best))
 
     def _seconds(self, times: CardTimes, overlap: Overlap) -> list[float]:
-        workload, sizes = self.judge.question.workload, self.sizes
-        per_read = workload.output_tokens * times.decode_s / sizes.decode_read[-1] if sizes.decode_read[-1] else 0.0
-        per_work = self._prefill_s(times) * overlap.sum_share
-        return [
-            per_read * read + per_work * work
-            for read, work in zip(sizes.decode_read, sizes.prefill_read, strict=True)
-        ]  # fmt: skip
-
-    def _prefill_s(self, times: CardTimes) -> float:
-        """Prefill of all streams on a card, per byte that it reads of the weights."""
-        whole = self.sizes.prefill_read[-1]
-        return self.judge.question.workload.parallel * times.prefill_s / whole if whole else 0.0
+        """Time of a request for the slots before each, without what overlaps."""
+        workload = self.judge.question.workload
+        decode = _spread(times.decode, self.sizes.decode_share, workload.output_tokens)
+        prefill = _spread(times.prefill, self.sizes.prefill_share, workload.parallel * overlap.sum_share)
+        return [step + prompt for step, prompt in zip(decode, prefill, strict=True)]
 
     def _stages(self, *, pipelined: bool) -> list[Stage]:
         overlap = self.overlap if pipelined else Overlap()
-        gpus = self.judge.question.rig.gpus
+        gpus, workload = self.judge.question.rig.gpus, self.judge.question.workload
         made: dict[tuple[object, int | None], Stage] = {}
         stages = []
         for position, times in zip(self.order, self.times, strict=True):
             key = (gpus[position], position if self.learned.by_card else None)
             if key not in made:
-                per_work = self._prefill_s(times) * overlap.longest_share
+                longest = workload.parallel * overlap.longest_share
                 made[key] = Stage(
                     seconds_before=self._seconds(times, overlap),
-                    bytes_before=self.sizes.held[gpus[position].backend],
                     reach=self._reach(position, pipelined=pipelined),
-                    further_s=self.judge.question.workload.output_tokens * times.further_s,
-                    stage_before=[per_work * work for work in self.sizes.prefill_read] if per_work else (),
+                    further_s=workload.output_tokens * times.further_s,
+                    stage_before=_spread(times.prefill, self.sizes.prefill_share, longest) if longest else (),
                 )
             stages.append(made[key])
         return stages
 
     def _reach(self, position: int, *, pipelined: bool) -> Reach:
-        gpu, sizes, lighter = self.judge.question.rig.gpus[position], self.sizes, self.lighter_before
-        offloaded = bool(lighter) or self.host is not None
-        held = sizes.held[gpu.backend]
-
-        def reach(*, first: bool, last: bool) -> list[int]:
-            part = Part(
-                card=position if self.learned.by_card else None,
-                backend=gpu.backend,
-                first=first,
-                last=last,
-                lighter=False,
-                offloaded=offloaded,
-                pipelined=pipelined and not (first and last),
-            )
-            room = gpu.usable_bytes - self.learned.taken_bytes(part)
-            with_lighter = gpu.usable_bytes - self.learned.taken_bytes(part._replace(lighter=True)) if lighter else room
-            with_lighter = min(with_lighter, room)
-            return [each + (with_lighter if p < lighter else room) for p, each in enumerate(held)]
-
-        first, last = reach(first=True, last=False), reach(first=False, last=True)
-        both = reach(first=True, last=True)
-        return Reach(first=first, middle=reach(first=False, last=False), first_and_last=both, last=last)
+        gpu = self.judge.question.rig.gpus[position]
+        part = Part(
+            card=position if self.learned.by_card else None,
+            backend=gpu.backend,
+            first=False,
+            last=False,
+            offloaded=self.kinds.lighter > 0 or self.host is not None,
+            pipelined=pipelined,
+        )
+        return reach_of(part, gpu.usable_bytes, self.sizes.held[gpu.backend], self.kinds, self.learned)
 
     def _shorter_stages(self, stages: Sequence[Stage], found: Division) -> Division:
         """A division whose longest stage is shorter, where the whole is faster for it.
@@ -175,7 +181,7 @@ class Divider:
         whole = [stage.stage_before[-1] for stage in stages]
         low = 1 / sum(1 / each for each in whole) if all(whole) else 0.0
         best, best_s = found, found.seconds + high
-        if high - low < TIE_FRACTION * best_s:
+        if high - low < SAME_FRACTION * best_s:
             return best
         looked: dict[float, float] = {}
 
@@ -199,6 +205,14 @@ class Divider:
                 low, left = left, right
                 right = low + _GOLDEN * (high - low)
         return best
+
+
+def _spread(times: PartTimes, shares: Sequence[float], count: float) -> list[float]:
+    """Time of the slots before each, `count` times: blocks by their shares, and the output layer at the end."""
+    blocks_s = count * times.blocks_s
+    spread = [blocks_s * share for share in shares]
+    spread[-1] += count * times.output_s
+    return spread
 
 
 def _longest(stages: Sequence[Stage], division: Division) -> float:

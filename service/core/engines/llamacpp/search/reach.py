@@ -1,0 +1,68 @@
+"""How far a card's memory reaches: from which slot on it can hold everything up to another one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from service.core.engines.llamacpp.search.learned import Kinds, Learned, Part
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """For every end the first slot that a card can begin with, the end itself where it holds nothing up to there.
+
+    first: where no card comes before it; the last entries are for the output layer, which the last card holds.
+    """
+
+    first: Sequence[int]
+    further: Sequence[int]
+
+
+def reach_of(part: Part, usable_bytes: int, bytes_before: Sequence[int], kinds: Kinds, learned: Learned) -> Reach:
+    """Reach of a card whose part differs only in what comes before and after it."""
+    begins = {}
+    for first in (True, False):
+        inner = part._replace(first=first, last=False)
+        outer = part._replace(first=first, last=True, pipelined=part.pipelined and not first)
+        found = _begins(inner, usable_bytes, bytes_before, kinds, learned)
+        found[-1] = _begin_of_last(outer, usable_bytes, bytes_before, kinds, learned)
+        begins[first] = found
+    return Reach(first=begins[True], further=begins[False])
+
+
+def _begins(
+    part: Part, usable_bytes: int, bytes_before: Sequence[int], kinds: Kinds, learned: Learned
+) -> list[int]:  # fmt: skip
+    """The first beginning for every end: more slots never need less, so that both move on together."""
+    n = len(bytes_before) - 1
+    counts: dict[int, int] = {}
+    taken: dict[int, int] = {}
+    begins, begin, held = [0], 0, 0
+    for end in range(1, n + 1):
+        bit = kinds.bit(end - 1)
+        counts[bit] = counts.get(bit, 0) + 1
+        held |= bit
+        while begin < end:
+            whole = held | kinds.number_bits(end - begin)
+            if whole not in taken:
+                taken[whole] = learned.taken_bytes(part, whole)
+            if bytes_before[end] - bytes_before[begin] + taken[whole] <= usable_bytes:
+                break
+            bit = kinds.bit(begin)
+            counts[bit] -= 1
+            held ^= bit if counts[bit] == 0 else 0
+            begin += 1
+        begins.append(begin)
+    return begins
+
+
+def _begin_of_last(
+    part: Part, usable_bytes: int, bytes_before: Sequence[int], kinds: Kinds, learned: Learned
+) -> int:  # fmt: skip
+    """The first beginning of a range that ends with the output layer, looked for from there on back."""
+    n, held = len(bytes_before) - 1, 0
+    for begin in range(n - 1, -1, -1):
+        held |= kinds.bit(begin)
+        size_bytes = bytes_before[n] - bytes_before[begin]
+        if size_bytes + learned.taken_bytes(part, held | kinds.number_bits(n - begin)) > usable_bytes:
+            return begin + 1
+    return 0
