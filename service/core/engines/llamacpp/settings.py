@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from service.core.engines.llamacpp.buffer_types import HOST_BUFFER_TYPE
+
 SplitMode = Literal["none", "layer", "row", "tensor"]
 Tool = Literal["llama-server", "llama-bench"]
 
@@ -42,3 +44,8 @@ class LlamaCppSettings:
     n_cpu_moe: int | None = None
     override_tensor: tuple[OverrideTensor, ...] = ()
     kv_offload: bool = True
+
+    @property
+    def names_cards(self) -> bool:
+        """Whether overrides send tensors to cards, which must all take part then."""
+        return any(entry.buffer_type != HOST_BUFFER_TYPE for entry in self.override_tensor)

@@ -60,7 +60,10 @@ def _is_open(default: Choice) -> bool:
 
 def _one_card(question: Question, default: Choice) -> Iterator[LlamaCppSettings]:
     """Everything on one card alone, on each kind of card once."""
-    if not (question.may_use_one_card and _is_open(default) and default.settings.n_gpu_layers == "all"):
+    settings = default.settings
+    if not (question.may_use_one_card and _is_open(default) and settings.n_gpu_layers == "all"):
+        return
+    if settings.names_cards:
         return
     order = default.placement.device_order
     kinds = {question.rig.gpus[position]: index for index, position in reversed(list(enumerate(order)))}

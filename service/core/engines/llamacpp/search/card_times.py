@@ -52,7 +52,7 @@ def card_times(
     """
     question = judge.bare
     gpus = [question.rig.gpus[position] for position in order]
-    plain = replace(full, split_mode="layer", devices=None, main_gpu=0)
+    plain = replace(full, split_mode="layer", devices=None, main_gpu=0, override_tensor=())
     probe = _Probe(
         model=question.model,
         host=question.rig.host,

@@ -58,6 +58,7 @@ def _cards(judge: Judge, settings: LlamaCppSettings, context_tokens: int) -> _Ca
         sizes=slot_sizes(judge, held),
         kinds=Kinds.of(judge.question),
         learned=learned,
+        all_cards=full.names_cards,
     )
     return _Cards(layers=layers, divider=divider, held=held)
 

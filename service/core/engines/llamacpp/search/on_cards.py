@@ -55,13 +55,13 @@ def _divisions(
     divider = Divider(
         judge=judge, order=order, times=times[0], overlap=times[1], sizes=slot_sums, kinds=kinds, learned=learned
     )
-    if settings.split_mode == "layer":
+    if settings.split_mode == "layer" or settings.names_cards:
         divider = replace(divider, all_cards=True)
     found = list(fitting)
     for pipelined in (True, False):
         below_s = min((each.request_s for each in found), default=inf)
         choice = fastest_fitting(layers, divider, default.context_tokens, pipelined=pipelined, below_s=below_s)
-        if choice is None and not found and divider.all_cards:
+        if choice is None and not found and divider.all_cards and not settings.names_cards:
             divider = replace(divider, all_cards=False)
             choice = fastest_fitting(layers, divider, default.context_tokens, pipelined=pipelined, below_s=below_s)
         if choice is not None:
