@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from string import Formatter
 from typing import Literal, TypeAlias
 
 import tomli
@@ -15,7 +16,10 @@ Scope: TypeAlias = Literal["rig", "psu", "card"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HardwareWarning:
-    """One row: what is said where all conditions hold. numbers: names of the facts that it carries."""
+    """One row: what is said where all conditions hold.
+
+    numbers: names of the facts that it carries; said: names of those in its sentence.
+    """
 
     code: str
     severity: Literal["info", "warning", "error"]
@@ -23,6 +27,7 @@ class HardwareWarning:
     when: tuple[Condition, ...]
     message: str
     numbers: tuple[str, ...]
+    said: frozenset[str]
     source: str
 
 
@@ -41,6 +46,7 @@ def hardware_warnings() -> Mapping[Scope, Sequence[HardwareWarning]]:
             when=tuple(map(condition_of, row["when"])),
             message=row["message"],
             numbers=tuple(row["numbers"]),
+            said=frozenset(field for _, field, _, _ in Formatter().parse(row["message"]) if field),
             source=row["source"],
         )
         for row in rows

@@ -26,6 +26,7 @@ def power_facts() -> PowerFacts:
         sustained_fraction=psu["sustained_warning_fraction"],
         largest_step=psu["largest_step"],
         other_step=psu["other_step"],
+        synchronous_step=psu["synchronous_step"],
         worst_step=psu["worst_step"],
         standard_sizes_w=tuple(psu["standard_sizes_w"]),
         beyond_step_w=psu["beyond_step_w"],

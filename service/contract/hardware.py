@@ -18,7 +18,9 @@ class Power(BaseModel):
     gpus_idle_w: float = Field(description="All cards without work, with a model in memory.")
     system_peak_w: float = Field(description="Cards, processor, board, memory and fans at their most.")
     system_decode_w: float = Field(description="The same while tokens are generated.")
-    transient_peak_w: float = Field(description="For some milliseconds, when the largest card makes a step.")
+    transient_peak_w: float = Field(
+        description="For some milliseconds, when the largest card, or with tensor split all of them, make a step."
+    )
     recommended_psu_w: float = Field(
         description="Rating of the supply that bears it, of each one where there are several; for a machine sold "
         "around one chip, what its own one gives."

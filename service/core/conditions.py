@@ -9,7 +9,9 @@ from typing import Any, Final, TypeAlias
 Fact: TypeAlias = int | float | bool | str | list[int] | None
 Facts: TypeAlias = Mapping[str, Fact]
 
-_CONDITION: Final = re.compile(r"([a-z0-9_]+) (<|<=|>|>=|==|!=) (?:(\d+(?:\.\d+)?)|'([a-z0-9-]+)'|([a-z_][a-z0-9_]*))")
+_CONDITION: Final = re.compile(
+    r"([a-z_][a-z0-9_]*) (<|<=|>|>=|==|!=) (?:(\d+(?:\.\d+)?)|'([a-z0-9-]+)'|([a-z_][a-z0-9_]*))"
+)
 _OPERATORS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
 }  # fmt: skip

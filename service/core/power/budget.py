@@ -7,7 +7,7 @@ from service.core.machine import Psu
 from service.core.power.connectors import boards_of
 from service.core.power.draw import host_idle_w, host_w, idle_w, limit_w, peak_w, whole_machine, whole_machine_w
 from service.core.power.facts import PowerFacts
-from service.core.power.psu import PsuLoad, psu_loads, recommended_psu_w, transient_w
+from service.core.power.psu import CardPower, PsuLoad, psu_loads, recommended_psu_w, transient_w
 from service.core.power.wall import wall_w
 from service.core.types import Rig
 
@@ -41,10 +41,10 @@ class Budget:
         return dc_w if self.curve is None else wall_w(dc_w, self.supply_w, self.curve)
 
 
-def budget_of(rig: Rig, facts: PowerFacts, *, host_works: bool) -> Budget | None:
+def budget_of(rig: Rig, facts: PowerFacts, *, host_works: bool, in_step: bool = False) -> Budget | None:
     """Draw of a rig with all cards at work; None where a card's power is not known.
 
-    host_works: whether the processor computes part of the model.
+    host_works: whether the processor computes part of the model. in_step: whether the cards share every layer.
     """
     gpus_w = peak_w(rig.gpus)
     if gpus_w is None:
@@ -52,21 +52,19 @@ def budget_of(rig: Rig, facts: PowerFacts, *, host_works: bool) -> Budget | None
     if whole_machine(rig):
         return _own_supply(rig, gpus_w)
     psu, rest_w = rig.machine.psu, host_w(rig, facts, host_works=host_works)
-    limits_w = [limit_w(gpu) or 0.0 for gpu in rig.gpus]
-    loads = psu_loads(rest_w, limits_w, psu, facts)
+    cards = [CardPower(limit_w=limit_w(gpu) or 0.0, own_w=gpu.tdp_w or 0.0) for gpu in rig.gpus]
     vendor_w = max([board.recommended_psu_w or 0.0 for board in boards_of(gpu.board for gpu in rig.gpus)], default=0.0)
-    least_w = vendor_w if len(loads) == 1 else 0.0
-    recommended_w = max(recommended_psu_w(load, least_w, psu, facts) for load in loads)
+    recommended_w = recommended_psu_w(rest_w, cards, vendor_w, psu, facts, in_step=in_step)
     return Budget(
         gpus_peak_w=gpus_w,
         host_w=rest_w,
         system_peak_w=gpus_w + rest_w,
-        transient_peak_w=transient_w(rest_w, limits_w, facts, worst_case=psu.worst_case),
+        transient_peak_w=transient_w(rest_w, cards, facts, worst_case=psu.worst_case, in_step=in_step),
         vendor_psu_w=vendor_w,
         recommended_psu_w=recommended_w,
         supply_w=(psu.rated_w or recommended_w) * psu.count,
         curve=facts.efficiency[psu.efficiency or DEFAULT_EFFICIENCY],
-        loads=loads,
+        loads=psu_loads(rest_w, cards, psu, facts, in_step=in_step),
         idle_gpus_w=idle_w(rig.gpus, loaded=True),
         idle_w=idle_w(rig.gpus, loaded=True) + host_idle_w(rig, facts),
     )

@@ -61,6 +61,7 @@ class PowerFacts:
     sustained_fraction: float
     largest_step: float
     other_step: float
+    synchronous_step: float
     worst_step: float
     standard_sizes_w: Sequence[float]
     beyond_step_w: float
@@ -69,6 +70,11 @@ class PowerFacts:
     connectors: Mapping[str, Connector]
     platforms: Mapping[str, Platform]
     assumed_platform: Platform
+
+    @property
+    def best_psu_class(self) -> PsuClass:
+        """What is sold today."""
+        return max(self.psu_classes, key=lambda each: each.transient_fraction)
 
     def psu_class(self, psu: Psu) -> PsuClass:
         """The class of a supply by its ATX version; the weakest where that is not known or it is a server's."""

@@ -11,7 +11,7 @@ from service.core.power.budget import Budget
 from service.core.power.connectors import boards_of, missing_leads, sockets_of
 from service.core.power.draw import limit_w, platform_of
 from service.core.power.energy import kwh_per_year
-from service.core.power.psu import recommended_psu_w
+from service.core.power.psu import lasting_psu_w, standard_psu_w
 from service.core.power.slots import slots_needed, stacked_wide_cards
 from service.core.power.wall import circuit_w, continuous_w, heat_btu_per_h
 from service.core.power_limits import limited_speed
@@ -100,7 +100,7 @@ def _meeting(rig: Rig, mode: Mode) -> dict[str, Fact]:
         "sharing_cards": cards,
         "slowest_kind": None if path is None else path.kind,
         "slowest_path": None if every is None else _WORDS[every.kind],
-        "slowest_gb_per_s": None if every is None else (every.bandwidth_bytes_per_s or 0) / 1e9,
+        "slowest_gb_per_s": every.bandwidth_bytes_per_s / 1e9 if every and every.bandwidth_bytes_per_s else None,
         "narrowest_card": narrowest,
         "narrowest_gb_per_s": None if narrowest is None else round(links[narrowest] / 1e9, 2),
         "alpha_low_us": None if alpha is None else alpha.low_s * 1e6,
@@ -123,7 +123,8 @@ def _patched_and_unlike(one: Gpu, other: Gpu) -> bool:
 def _bridges(rig: Rig, mode: Mode) -> dict[str, Fact]:
     """Cards with bridges, the most that one joins, and whether it matters that others are joined by none."""
     stated, groups = rig.machine.nvlink, nvlink_groups(rig)
-    bridged = [card for group in groups for card in group if _has_bridge(rig.gpus[card])]
+    among = groups if stated is None else stated
+    bridged = [card for group in among for card in group if _has_bridge(rig.gpus[card])]
     sizes = [board.nvlink_max_gpus for card in bridged if (board := rig.gpus[card].board) and board.nvlink_max_gpus]
     claimed = stated is not None and any(len(group) > min(sizes, default=len(group)) for group in stated)
     return {
@@ -174,7 +175,7 @@ def psu_facts(rig: Rig, budget: Budget | None) -> Iterator[dict[str, Fact]]:
             "psu_transient_w": load.transient_w,
             "psu_transient_fraction": load.transient_w / psu.rated_w,
             "psu_bears_fraction": bears.transient_fraction,
-            "psu_needed_w": recommended_psu_w(load, 0.0, psu, facts),
+            "psu_needed_w": standard_psu_w(lasting_psu_w(load, facts), facts),
         }
 
 

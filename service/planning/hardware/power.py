@@ -14,14 +14,14 @@ from service.planning.hardware.work import Work
 
 
 @lru_cache(maxsize=1024)
-def rig_budget(rig: Rig, *, host_works: bool) -> Budget | None:
-    """Figures of a rig that no plan changes but by putting work on the host."""
-    return budget_of(rig, power_facts(), host_works=host_works)
+def rig_budget(rig: Rig, *, host_works: bool, in_step: bool) -> Budget | None:
+    """Figures of a rig that no plan changes but by putting work on the host or by sharing every layer."""
+    return budget_of(rig, power_facts(), host_works=host_works, in_step=in_step)
 
 
 def power_of(rig: Rig, work: Work) -> Power | None:
     """Power while tokens are generated, at peak and without work; None where a card's power is not known."""
-    budget = rig_budget(rig, host_works=work.mode.host_works)
+    budget = rig_budget(rig, host_works=work.mode.host_works, in_step=work.mode.together)
     if budget is None:
         return None
     gpus_w = _decode_w(rig, work)

@@ -16,7 +16,7 @@ from service.planning.hardware.work import Mode
 @lru_cache(maxsize=1024)
 def hardware_warnings_of(rig: Rig, mode: Mode) -> Sequence[PlanWarning]:
     """Every warning that applies to a rig in this mode, in the order of the table."""
-    budget = rig_budget(rig, host_works=mode.host_works)
+    budget = rig_budget(rig, host_works=mode.host_works, in_step=mode.together)
     return (
         *_raised("rig", rig_facts(rig, mode, budget)),
         *(warning for facts in psu_facts(rig, budget) for warning in _raised("psu", facts)),
@@ -25,8 +25,9 @@ def hardware_warnings_of(rig: Rig, mode: Mode) -> Sequence[PlanWarning]:
 
 
 def _raised(scope: Scope, facts: Facts) -> Iterator[PlanWarning]:
+    """Rows that hold; what would have to be said without one of its numbers is not said."""
     for row in hardware_warnings()[scope]:
-        if all_hold(row.when, facts):
+        if all_hold(row.when, facts) and not any(facts[name] is None for name in row.said):
             yield _warning(row, facts)
 
 
