@@ -15,6 +15,7 @@ from service.contract.imports import ImportRequest
 from service.contract.measurements import MeasurementHints, MeasurementQuery
 from service.contract.model_reference import ModelPath, ModelUrl
 from service.contract.problem import FieldError
+from service.contract.recommend import RecommendRequest
 from service.contract.request import AssumptionsRequest, PlanRequest, WorkloadRequest
 from service.contract.rig import CircuitRequest, GpuRequest, HostRequest, InlineGpu, PsuLeads, PsuRequest, RigRequest
 from service.core.problems import InvalidRequest, PlanProblem, UnknownEngine
@@ -22,7 +23,7 @@ from service.core.problems import InvalidRequest, PlanProblem, UnknownEngine
 _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
     PlanRequest, ModelUrl, ModelPath, RigRequest, GpuRequest, InlineGpu, HostRequest, PsuRequest, PsuLeads,
     CircuitRequest, WorkloadRequest, LlamaCppEngine, DraftRequest, MmprojRequest, VllmEngine, AssumptionsRequest,
-    ImportRequest, CompareRequest, CompareBase, MeasurementHints, MeasurementQuery,
+    ImportRequest, CompareRequest, CompareBase, MeasurementHints, MeasurementQuery, RecommendRequest,
 )  # fmt: skip
 Request = TypeVar("Request", bound=BaseModel)
 _NAMES_OR_OBJECTS = (("model",), ("rig",))

@@ -70,6 +70,12 @@ def holds_measurements() -> bool:
 
 
 @cache
+def catalogue_planner() -> Planner:
+    """The planner of this process for questions about the whole catalogue: the database's where there is one."""
+    return Planner(catalogues(), may_read_files=True, remote=remote_models)
+
+
+@cache
 def remote_models() -> RemoteModels:
     """What fetches models of other hosts as the settings allow."""
     from service.settings import settings  # noqa: PLC0415 - most plans need no settings

@@ -24,14 +24,17 @@ PHYSICAL = {
 }  # fmt: skip
 # counts, indices and ratios of the contract, and names that llama.cpp and vLLM fixed
 DIMENSIONLESS = {
-    "active_parameters", "block_size", "circuit_tariff_per_kwh", "contexts", "count", "data_parallel_size",
-    "devices", "dimms", "draft_layers", "draft_n_max", "eps_8pin", "experts", "feeds", "gpu_memory_utilization",
-    "high", "idle_cost_per_year", "index", "layers", "low", "main_gpu", "max_concurrency", "max_model_len",
-    "max_num_seqs", "meetings_per_token", "mid", "n_batch", "n_cpu_moe", "n_ctx", "n_ctx_seq", "n_gpu_layers",
-    "n_max", "n_ubatch", "nics", "num_gpu_blocks", "numa_node", "nvlink", "pairs", "parallel", "parameters",
-    "parts", "pcie_16pin", "pcie_8pin", "pcie_gen", "pcie_lanes", "pipeline_parallel_size", "pp_layer_partition",
-    "psu_count", "recurrent_layers", "row", "sched_copies", "slots", "status", "tariff_per_kwh", "tensor_count",
-    "tensor_parallel_size", "tensor_split", "value", "windowed_layers",
+    "active_parameters", "block_size", "cards", "circuit_tariff_per_kwh", "contexts", "count", "data_parallel_size",
+    "decode_tokens_per_s_per_price", "decode_tokens_per_s_per_w", "devices", "dimms", "draft_layers", "draft_n_max",
+    "eps_8pin", "experts", "feeds", "gpu_memory_utilization", "high", "idle_cost_per_year", "index", "kinds",
+    "kinds_left_out", "layers", "limit", "low", "main_gpu", "max_cards", "max_concurrency", "max_kinds",
+    "max_model_len", "max_num_seqs", "max_price", "max_slots", "meetings_per_token", "mid", "min_cards", "n_batch",
+    "n_cpu_moe", "n_ctx", "n_ctx_seq", "n_gpu_layers", "n_max", "n_ubatch", "nics", "not_needed", "not_reached",
+    "num_gpu_blocks", "numa_node", "nvlink", "over_limit", "pairs", "parallel", "parameters", "parts", "pcie_16pin",
+    "pcie_8pin", "pcie_gen", "pcie_lanes", "pipeline_parallel_size", "planned", "pp_layer_partition", "price", "prices",
+    "psu_count", "recurrent_layers", "refused", "rigs", "row", "sched_copies", "short", "slots", "status",
+    "tariff_per_kwh", "tensor_count", "tensor_parallel_size", "tensor_split", "too_slow", "too_small", "unfit", "value",
+    "windowed_layers",
 }  # fmt: skip
 # of measurements and their corrections
 DIMENSIONLESS |= {"accepted", "factor", "known", "limit", "line", "modelled", "offset", "quarantined", "stddev"}

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from service.core.problems import InvalidRequest
-from service.shells.cli import flags
+from service.shells.cli import choosing_flags, flags
 from service.shells.cli.plan import plan
 from service.shells.cli.problems import exit_on_problem
 
@@ -24,17 +24,11 @@ app.command()(plan)
 
 @app.command()
 def compare(
-    models: Annotated[
-        list[str] | None, typer.Argument(help="Models, by catalogue name:quant.", show_default=False)
-    ] = None,
+    models: choosing_flags.Models = None,
     *,
-    rigs: Annotated[
-        list[str] | None, typer.Option("--rig", help="Cards of one rig, separated by commas; repeated.")
-    ] = None,
-    quants: Annotated[list[str] | None, typer.Option("--quant", help="A quant of every model; repeated.")] = None,
-    contexts: Annotated[
-        list[int] | None, typer.Option("-c", "--ctx-size", help="A context in tokens; repeated.")
-    ] = None,
+    rigs: choosing_flags.Rigs = None,
+    quants: choosing_flags.Quants = None,
+    contexts: choosing_flags.Contexts = None,
     parallel: flags.Parallel = None,
     prompt_tokens: flags.Prompt = None,
     cached_tokens: flags.Cached = None,
@@ -45,16 +39,58 @@ def compare(
     cache_type_v: flags.CacheTypeV = None,
     version: flags.Version = None,
     date: flags.Date = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print the table as CSV.")] = False,
-    request: Annotated[
-        str | None, typer.Option("--request", metavar="FILE|-", help="Answer one CompareRequest in JSON.")
-    ] = None,
+    as_json: choosing_flags.AsJson = False,
+    as_csv: choosing_flags.AsCsv = False,
+    request: choosing_flags.CompareRequest = None,
 ) -> None:
     """Compare models, quants, rigs and contexts for one question."""
+    given = dict(locals())
     from service.shells.cli.compare import compare as run  # noqa: PLC0415
 
-    run(dict(locals()))
+    run(given)
+
+
+@app.command()
+def recommend(
+    models: choosing_flags.Models = None,
+    *,
+    context_tokens: flags.Context = None,
+    parallel: flags.Parallel = None,
+    prompt_tokens: flags.Prompt = None,
+    cached_tokens: flags.Cached = None,
+    output_tokens: flags.Output = None,
+    min_decode_tokens_per_s: choosing_flags.MinDecode = None,
+    min_prefill_tokens_per_s: choosing_flags.MinPrefill = None,
+    max_ttft_s: choosing_flags.MaxTtft = None,
+    allow_host_offload: choosing_flags.AllowHostOffload = False,
+    gpus: choosing_flags.Gpus = None,
+    prices: choosing_flags.Prices = None,
+    vendors: choosing_flags.Vendors = None,
+    segments: choosing_flags.Segments = None,
+    backends: choosing_flags.Backends = None,
+    min_cards: choosing_flags.MinCards = None,
+    max_cards: choosing_flags.MaxCards = None,
+    max_kinds: choosing_flags.MaxKinds = None,
+    max_power_w: choosing_flags.MaxPower = None,
+    max_slots: choosing_flags.MaxSlots = None,
+    max_price: choosing_flags.MaxPrice = None,
+    sort_by: choosing_flags.SortBy = None,
+    limit: choosing_flags.Limit = None,
+    split_mode: flags.SplitMode = None,
+    flash_attn: flags.FlashAttn = None,
+    cache_type_k: flags.CacheTypeK = None,
+    cache_type_v: flags.CacheTypeV = None,
+    version: flags.Version = None,
+    date: flags.Date = None,
+    ram_bytes: flags.RamBytes = None,
+    as_json: choosing_flags.AsJson = False,
+    request: choosing_flags.RecommendRequest = None,
+) -> None:
+    """Find rigs of catalogue cards that run a model as fast as asked, within limits."""
+    given = dict(locals())
+    from service.shells.cli.recommend import recommend as run  # noqa: PLC0415
+
+    run(given)
 
 
 @app.command()

@@ -3,23 +3,24 @@
 import csv
 import io
 import json
-import subprocess
 from pathlib import Path
 
-from tests.servers import COMMAND
+from typer.testing import CliRunner, Result
+
+from service.shells.cli import app
 
 QUESTION = ("qwen3-32b:Q4_K_M", "--rig", "2x rtx-3090", "--rig", "rtx-5090,rtx-3090", "-c", "8192", "-c", "32768")
 
 
-def compare(*arguments: str) -> subprocess.CompletedProcess[str]:
+def compare(*arguments: str) -> Result:
     """A run of the command."""
-    return subprocess.run([COMMAND, "compare", *arguments], check=False, capture_output=True, text=True)
+    return CliRunner().invoke(app, ["compare", *arguments], env={"COLUMNS": "100", "NO_COLOR": "1"})
 
 
 def test_a_table_has_a_line_per_combination() -> None:
     """Two rigs at two contexts are four lines, the best of each column marked, and why."""
     ran = compare(*QUESTION)
-    assert ran.returncode == 0, ran.stderr
+    assert ran.exit_code == 0, ran.stderr
     assert ran.stdout.count(" fits ") == 4
     assert ran.stdout.count("*") >= 4
     assert "decodes fastest" in " ".join(ran.stdout.split())
@@ -45,5 +46,5 @@ def test_a_comparison_is_read_from_a_file(tmp_path: Path) -> None:
 def test_what_cannot_be_compared_is_refused() -> None:
     """Without a model the command says so and leaves with status 2."""
     ran = compare("--rig", "rtx-5090")
-    assert (ran.returncode, ran.stdout) == (2, "")
+    assert (ran.exit_code, ran.stdout) == (2, "")
     assert "no model is named" in ran.stderr

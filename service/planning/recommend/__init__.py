@@ -1,0 +1,5 @@
+"""Recommendations: which rigs of catalogue cards do what is asked."""
+
+from service.planning.recommend.answer import recommend
+
+__all__ = ["recommend"]

@@ -1,0 +1,52 @@
+"""What a rig needs at least, whatever its cards are: found by planning one imaginary card that holds everything."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from service.contract.plan import Plan
+from service.contract.request import PlanRequest
+from service.contract.rig import RigRequest
+from service.contract.validation import validate_as
+from service.core.problems import Contradiction, Unsupported
+from service.planning.compare.table import Plans
+
+# larger than any model, and driven by a backend that pads nothing
+_SIZE_BYTES: Final = 2**56
+_FILLED_BYTES: Final = _SIZE_BYTES // 2
+BOUNDLESS: Final = {"gpu": {"name": "boundless card", "vram_bytes": _SIZE_BYTES, "backend": "vulkan"}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor:
+    """Bytes of weights and caches that lie on cards, and bytes read for one token; 0 where it is not known.
+
+    By the model that needs most of each.
+    """
+
+    held_bytes: int
+    read_bytes: int
+
+
+def floor_of(questions: Sequence[PlanRequest], planner: Plans) -> Floor:
+    """The least that any rig must hold and read.
+
+    Raises what is wrong with the question whatever the rig: an unknown model, a value out of range. What the engine
+    refuses for the imaginary card bounds nothing.
+    """
+    held, read = [0], [0]
+    for question in questions:
+        try:
+            plan = planner.plan(question.model_copy(update={"rig": validate_as(RigRequest, {"gpus": [BOUNDLESS]})}))
+        except (Unsupported, Contradiction):
+            continue
+        held.append(_held_bytes(plan))
+        read.append(sum(device.read_bytes_per_token for device in plan.devices))
+    return Floor(held_bytes=max(held), read_bytes=max(read))
+
+
+def _held_bytes(plan: Plan) -> int:
+    """Weights and caches; weights alone of an engine whose cache takes whatever is there."""
+    return sum(
+        device.weights_bytes + (device.kv_bytes if device.total_bytes < _FILLED_BYTES else 0) for device in plan.devices
+    )
