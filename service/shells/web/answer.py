@@ -21,7 +21,7 @@ BASES: Final = {
     "measured": "from measurements of this very combination",
     "fitted": "fitted to measurements of such cards",
     "modelled": "from what the cards can do and how much of that the engine reaches",
-    "assumed": "assumed: figures of the hardware are missing or untested",
+    "assumed": "figures of the hardware are missing or untested",
 }
 
 
@@ -52,14 +52,16 @@ class Answer:
     def peek(self) -> str:
         """The answer in a few words, for a small screen while the question is changed."""
         speed, most = self.plan["speed"], self.plan["max_context_tokens"]
-        parts = [f"{rate(speed['decode_tokens_per_s']['mid'])} tok/s"] if speed else []
+        runs = speed and self.plan["verdict"] != "does_not_fit"
+        parts = [f"{rate(speed['decode_tokens_per_s']['mid'])} tok/s"] if runs else []
         return " · ".join([self.verdict, *parts, *([f"up to {whole(most)} tokens"] if most else [])])
 
     @property
     def summary(self) -> str:
         """What is announced when the answer changes."""
         speed = self.plan["speed"]
-        pace = f", {rate(speed['decode_tokens_per_s']['mid'])} tokens per second" if speed else ""
+        runs = speed and self.plan["verdict"] != "does_not_fit"
+        pace = f", {rate(speed['decode_tokens_per_s']['mid'])} tokens per second" if runs else ""
         short = self.plan["shortfall_bytes"]
         return f"{self.verdict}{f', {gib(short)} GiB short' if short else ''}{pace}: {self.headline}"
 
@@ -68,7 +70,7 @@ def answer_of(plan: PlanDocument) -> Answer:
     """Draw a plan."""
     devices = plan["devices"]
     names = [device["gpu"] for device in devices]
-    counted = (f"{names.count(name)}\N{MULTIPLICATION SIGN} {name}" for name in dict.fromkeys(names))
+    counted = (_counted(names.count(name), name) for name in dict.fromkeys(names))
     return Answer(
         plan=plan,
         verdict=VERDICTS[plan["verdict"]],
@@ -80,6 +82,10 @@ def answer_of(plan: PlanDocument) -> Answer:
         least_headroom_bytes=min((device["headroom_bytes"] for device in devices), default=None),
         settings=list(_settings(plan["engine"])),
     )
+
+
+def _counted(count: int, name: str) -> str:
+    return name if count == 1 else f"{count}\N{MULTIPLICATION SIGN} {name}"
 
 
 def layers_text(device: Mapping[str, Any]) -> str:

@@ -29,7 +29,7 @@ _UNITS: Final = (
     ("amps", "A", 1),
 )
 _LABELS: Final = {
-    "cached_tokens": "Already in the cache", "context_tokens": "Context", "output_tokens": "Output",
+    "cached_tokens": "In the cache", "context_tokens": "Context", "output_tokens": "Output",
     "parallel": "Streams at once", "prompt_tokens": "Prompt",
     "ram_bytes": "Main memory", "ram_bandwidth_bytes_per_s": "Its bandwidth", "cpu": "Processor",
     "psu_rated_w": "Power supply", "psu_atx_version": "ATX version", "circuit_volts": "Wall voltage",
@@ -42,6 +42,8 @@ _LABELS: Final = {
 }  # fmt: skip
 _SWITCHES: Final = {"ignore_kv_reads": ("counted", "left out")}
 _FLAG = re.compile(r" ?\((-{1,2}[a-z][\w-]*)\)")
+# how JSON states nothing
+_NOTHING = re.compile(r"\bnull\b")
 # what the page states in controls of its own
 _ELSEWHERE: Final = {"name", "context_tokens"}
 
@@ -130,7 +132,7 @@ def _control(name: str, shape: Shape) -> Control:
         factor=factor,
         options=_with_default(options, default),
         default=default,
-        description=_FLAG.sub("", description),
+        description=_NOTHING.sub("left empty", _FLAG.sub("", description)),
         whole=kind == "number" and variants[0]["type"] == "integer" and factor == 1,
         least=variants[0].get("minimum", 0) if kind == "number" else None,
     )

@@ -13,7 +13,7 @@ from service.contract.request import PlanRequest
 from service.contract.validation import validate_request
 from service.core.problems import PlanProblem
 from service.shells.web.card_rows import card_row
-from service.shells.web.question import Question, parameter_of
+from service.shells.web.question import Question, place_of
 
 PATH: Final = "/"
 # what an alternative keeps from the question: it is about another way to run the same
@@ -26,11 +26,10 @@ _ENGINE_FIELDS: Final = {
 
 def suggested_questions(question: Question, refused: Problem) -> Iterator[tuple[str, str]]:
     """Each suggestion of a problem with the address of the question that takes it up."""
-    pointer = refused.errors[0].pointer if refused.errors else ""
-    name = parameter_of(pointer)
+    name, _, row = place_of(refused.errors[0].pointer if refused.errors else "").partition("/")
     for suggestion in refused.suggestions:
-        if name == "gpus" and (index := pointer.rpartition("/")[2]).isdecimal():
-            yield suggestion, _with_card(question, int(index), suggestion)
+        if row:
+            yield suggestion, _with_card(question, int(row), suggestion)
         elif name in {"model", "engine", "draft", "mmproj"}:
             yield suggestion, _with(question, {name: [suggestion]})
 

@@ -1,6 +1,7 @@
 """GET /: the question as a form with its answer, and GET /answer: the answer alone, for the form as it changes."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -8,13 +9,15 @@ from starlette.staticfiles import StaticFiles
 
 from service.contract.problem import Problem, problem_of
 from service.core.problems import PlanProblem
+from service.planning.context_curve import context_curve
 from service.planning.planner import Planner
 from service.shells.rest.state import PlannerState
 from service.shells.web import controls
 from service.shells.web.answer import BASES, VERDICTS, answer_of
 from service.shells.web.card_rows import BLANK, BLANK_OWN, card_row
+from service.shells.web.chart import chart_values
 from service.shells.web.links import adopted_question, suggested_questions
-from service.shells.web.question import Question, parameter_of, read_question
+from service.shells.web.question import Question, place_of, read_question
 from service.shells.web.rendering import FOLDER, HEADERS, origin, render
 
 router = APIRouter(include_in_schema=False)
@@ -33,6 +36,20 @@ def get_answer(request: Request, planner: PlannerState) -> Response:
     """The answer to the question that the address states, as a part of the page; a problem is one too."""
     question = read_question(request.query_params.multi_items())
     return render("answer.html", origin=origin(request), **_answer(question, planner))
+
+
+@router.get("/answer/chart")
+def get_chart(request: Request, planner: PlannerState) -> Response:
+    """Memory and speed over the context, as a part of the answer; empty where no other context can be asked for."""
+    question = read_question(request.query_params.multi_items())
+    try:
+        asked = question.request()
+        curve = context_curve(planner.plan, asked)
+    except PlanProblem:
+        return render("no_chart.html")
+    if len(curve.plans) < 2:
+        return render("no_chart.html")
+    return render("chart.html", **chart_values(curve, asked.workload.context_tokens))
 
 
 @router.get("/static/{path:path}")
@@ -78,6 +95,7 @@ def _answer(question: Question, planner: Planner) -> dict[str, Any]:
         return _problem(question, problem_of(refused))
     return {
         "question": question,
+        "chart_address": f"/answer/chart?{urlencode(question.parameters, doseq=True)}",
         "answer": answer_of(plan),
         "bases": BASES,
         "verdicts": VERDICTS,
@@ -92,5 +110,5 @@ def _problem(question: Question, refused: Problem) -> dict[str, Any]:
         "question": question,
         "problem": refused,
         "suggestions": list(suggested_questions(question, refused)),
-        "refused": [parameter_of(error.pointer) for error in refused.errors],
+        "refused": [place_of(error.pointer) for error in refused.errors],
     }

@@ -63,6 +63,13 @@ def parameter_of(pointer: str) -> str:
     return inside[0] if part in {"host", "workload", "assumptions"} and inside else part
 
 
+def place_of(pointer: str) -> str:
+    """The control that a JSON pointer is about: a parameter, of cards with the row, as in "gpus/1"."""
+    name = parameter_of(pointer)
+    row = pointer.partition("/gpus/")[2].partition("/")[0]
+    return f"{name}/{row}" if name == "gpus" and row.isdecimal() else name
+
+
 def _by_name(pairs: Parameters) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name, value in pairs:

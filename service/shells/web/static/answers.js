@@ -76,9 +76,11 @@ function announce() {
 export function markRefused() {
   const refused = document.querySelector("#answer > article").dataset.refused.split(" ");
   for (const control of document.querySelectorAll("#question [name]")) {
+    const row = control.closest("[data-card]");
+    const place = row ? `gpus/${[...row.parentElement.children].indexOf(row)}` : control.name;
     const beside = control.parentElement.querySelector("[data-scaled], [data-part=name]");
     const seen = control.type === "hidden" ? beside : control;
-    if (refused.includes(control.name)) seen.setAttribute("aria-invalid", "true");
+    if (refused.includes(place) || refused.includes(control.name)) seen.setAttribute("aria-invalid", "true");
     else seen.removeAttribute("aria-invalid");
   }
 }
