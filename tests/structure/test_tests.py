@@ -39,4 +39,4 @@ def is_check(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call):
         return False
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    return name in {"raises", "validate"} or name.startswith(("assert_", "check_", "expect_"))
+    return name in {"expect", "raises", "validate"} or name.startswith(("assert_", "check_", "expect_"))

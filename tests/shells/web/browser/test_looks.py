@@ -1,7 +1,7 @@
 """How the page behaves on narrow screens, in the dark, and for those who do not see it."""
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Page, expect
 
 from tests.shells.web.browser.conftest import NARROW, WIDE
@@ -9,7 +9,7 @@ from tests.shells.web.browser.workbench import EXAMPLE, HOSTILE, ask
 
 OWN_CARD = f'{{"gpu":{{"name":"{HOSTILE}","vram_bytes":25769803776,"bandwidth_bytes_per_s":9e11}},"count":2}}'
 STATES: dict[str, dict[str, object]] = {
-    "fits": EXAMPLE,
+    "fits": {**EXAMPLE},
     "offloaded": {"model": "qwen3-235b-a22b:Q4_K_M", "gpus": ["2x rtx-3090", "rtx-5090"], "context_tokens": "65536"},
     "does not fit": {"model": "llama-3.3-70b", "gpus": OWN_CARD, "context_tokens": "131072", "n_gpu_layers": "all"},
     "problem": {"model": "llama-3.3-70", "gpus": "rtx-3090"},
