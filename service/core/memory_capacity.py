@@ -25,9 +25,11 @@ class Capacity:
 class Overhead:
     """What a backend's driver and context take off the reported size: `base_bytes` + `fraction` of it.
 
-    devices: how many were seen; error_bytes: mean absolute error of `usable` over them.
+    devices: how many were seen; error_bytes: mean absolute error of `usable` over them. reserve_bytes: the part of it
+    that the driver keeps, so that engines never see it: mean of what cards report to nvidia-smi and to programs.
     """
 
+    reserve_bytes: int = 0
     base_bytes: int
     fraction: float
     devices: int
@@ -39,7 +41,14 @@ IDLE_MEMORY = "hardware_db/idle_memory.toml, as of 2026-11-29"
 
 OVERHEADS: Mapping[Backend, Overhead] = {
     # Linux without a display. Windows keeps about 6.5 % of the card instead (8 GeForce cards seen, 5 to 8.5 %).
-    "cuda": Overhead(base_bytes=510 * MIB, fraction=0.0075, devices=10, error_bytes=100 * MIB, source=IDLE_MEMORY),
+    "cuda": Overhead(
+        reserve_bytes=461 * MIB,
+        base_bytes=510 * MIB,
+        fraction=0.0075,
+        devices=10,
+        error_bytes=100 * MIB,
+        source=IDLE_MEMORY,
+    ),
     "rocm": Overhead(base_bytes=264 * MIB, fraction=0.0, devices=3, error_bytes=74 * MIB, source=IDLE_MEMORY),
     # its budget leaves out what the desktop holds: 0.8 % (Radeon) to 4.3 % (GeForce)
     "vulkan": Overhead(base_bytes=0, fraction=0.0257, devices=2, error_bytes=352 * MIB, source=IDLE_MEMORY),
@@ -107,7 +116,7 @@ def discrete_capacity(total_bytes: int, backend: Backend, total_basis: str) -> C
         f"{_rule(overhead.base_bytes, overhead.fraction)}, {overhead.devices} devices seen, "
         f"mean error {_mib(overhead.error_bytes)} ({overhead.source})"
     )
-    return Capacity(total_bytes=total_bytes, usable_bytes=usable, basis=basis)
+    return Capacity(total_bytes=max(usable, total_bytes - overhead.reserve_bytes), usable_bytes=usable, basis=basis)
 
 
 def _rule(base_bytes: int, fraction: float) -> str:

@@ -50,6 +50,16 @@ def test_the_error_of_an_overhead_is_as_stated(backend: Backend) -> None:
     assert fmean(errors) == pytest.approx(OVERHEADS[backend].error_bytes, abs=2 * MIB)
 
 
+def test_the_driver_s_reserve_is_the_mean_of_what_was_seen() -> None:
+    """What CUDA cards report to nvidia-smi and not to programs."""
+    reserves = [
+        driver_bytes(RECORDS[row.slug]) - row.total_bytes
+        for row in discrete_rows("cuda")
+        if row.total_bytes is not None
+    ]
+    assert fmean(reserves) == pytest.approx(OVERHEADS["cuda"].reserve_bytes, abs=2 * MIB)
+
+
 def nominal_cards(share: ReportedShare) -> Iterable[GpuRecord]:
     """Cards with both sizes that a row of `REPORTED_SHARES` is about."""
     for record in RECORDS.values():

@@ -10,6 +10,9 @@ from service.core.types import Gpu
 from service.core.units import GIB
 
 _LARGE_BYTES, _MEDIUM_BYTES = 160 * GIB, 70 * GIB
+# V0 cut prompts only of models with a longer context than this, into chunks of this many tokens; else a step took a
+# whole prompt. Source: EngineArgs.create_engine_config, engine/arg_utils.py (0.6 and 0.7)
+_V0_WHOLE_PROMPT_TOKENS, V0_CHUNK_TOKENS = 32768, 512
 # cards that count as small although they are large, by a word of their name
 _SMALL_WORD = "a100"
 # unified memory of this compute capability counts as small (GB10)
@@ -40,6 +43,10 @@ def batch_sizes(
 ) -> BatchSizes:
     """Batch sizes in force: what is stated, else the defaults, tokens capped by what all sequences can have."""
     defaults = default_batch_sizes(gpu, rules)
+    if rules.counts_context:
+        whole = max_model_len <= _V0_WHOLE_PROMPT_TOKENS
+        tokens = max(max_model_len, 2048) if whole else V0_CHUNK_TOKENS
+        return BatchSizes(max_num_batched_tokens=batched_tokens or tokens, max_num_seqs=seqs or 256)
     chosen_seqs = seqs or defaults.max_num_seqs
     if batched_tokens is not None:
         return BatchSizes(max_num_batched_tokens=batched_tokens, max_num_seqs=chosen_seqs)

@@ -152,7 +152,15 @@ def rank_of(gpu: Gpu, card: int, blocks: range, deployment: Deployment) -> Rank:
     offloaded = min(run.offload_bytes, weights.allocated_bytes)
     tp = deployment.layout.tensor_parallel
     batch = run.batch
-    estimates = scratch(model, tp, batch.max_num_batched_tokens, batch.max_num_seqs, eager=run.eager, rules=run.rules)
+    estimates = scratch(
+        model,
+        tp,
+        batch.max_num_batched_tokens,
+        batch.max_num_seqs,
+        eager=run.eager,
+        alone=tp * deployment.layout.pipeline_parallel == 1,
+        rules=run.rules,
+    )
     requested = requested_bytes(gpu.total_bytes, run.utilization)
     spent = weights.allocated_bytes - offloaded + estimates.activation_bytes + estimates.outside_bytes
     if run.rules.subtracts_graphs:

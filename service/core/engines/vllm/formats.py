@@ -58,8 +58,6 @@ class Format:
 _FORMATS = (
     Format(name="BF16", method=None, weight_bits=16, quantised=frozenset(), least_capability=(6, 0),
            description="16-bit weights as published"),
-    Format(name="F16", method=None, weight_bits=16, quantised=frozenset(), other="F16",
-           description="16-bit weights in half precision"),
     Format(name="FP8", method="fp8", weight_bits=8, scale_bits=32, group_columns=128, block_rows=128,
            least_capability=(7, 5), native_capability=(8, 9), row_multiple=128,
            description="8-bit floats with a scale per block of 128 by 128"),

@@ -38,7 +38,7 @@ class VllmQuestion:
     @cached_property
     def dtype(self) -> str:
         """Type of activations."""
-        return model_dtype(FORMATS[self.model.scheme], self.rig.gpus)
+        return model_dtype(self.rig.gpus)
 
     @cached_property
     def kv_cache_dtype(self) -> str:

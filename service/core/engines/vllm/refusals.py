@@ -122,9 +122,12 @@ def _matrix_refusal(matrix: Matrix, scheme: Format, tp: int, *, expert_parallel:
             )
         return None
     if scheme.row_multiple and share % scheme.row_multiple and matrix.rows % scheme.row_multiple == 0:
+        what = (
+            "The output_size of gate's and up's weight" if matrix.role == "experts" else "Weight output_partition_size"
+        )
         return (
-            f"Weight output_size_per_partition = {share} is not divisible by "
-            f"{'block_n' if scheme.block_rows > 1 else 'min_thread_n'} = {scheme.row_multiple} ({matrix.fused})."
+            f"{what} = {share} is not divisible by weight quantization block_n = {scheme.row_multiple} "
+            f"({matrix.fused})."
         )
     return None
 
@@ -138,14 +141,14 @@ def possible_tensor_parallel(model: VllmModel, most: int, *, expert_parallel: bo
     ]
 
 
-def model_dtype(scheme: Format, gpus: Sequence[Gpu]) -> str:
+def model_dtype(gpus: Sequence[Gpu]) -> str:
     """Type of activations: bfloat16 as published, float16 on cards without it.
 
     Source: _find_dtype and check_if_supports_dtype, config/model.py:2423-2518, platforms/cuda.py:638-656 (0.33.0).
     """
     capabilities = [gpu.compute_capability for gpu in gpus if gpu.compute_capability is not None]
     old = any(capability < _BFLOAT16_CAPABILITY for capability in capabilities)
-    return "float16" if old or scheme.other == "F16" else "bfloat16"
+    return "float16" if old else "bfloat16"
 
 
 def _text(capability: tuple[int, int]) -> str:

@@ -5,6 +5,7 @@ Fitted to public start-up logs (tests/observed/vllm.jsonl); every figure made of
 
 from dataclasses import dataclass
 
+from service.core.engines.vllm.defaults import V0_CHUNK_TOKENS
 from service.core.engines.vllm.model import Vision, VllmModel
 from service.core.engines.vllm.versions import VersionRules
 from service.core.units import GIB, MIB
@@ -13,6 +14,8 @@ _SIXTEEN_BIT_BYTES = 2
 # rows of the hidden state alive at once beside the feed-forward's three: 1,952 blocks of a 8B model at 20,000 tokens,
 # and its growth to 29,000, are met by three (logs of 0.6)
 _HIDDEN_ROWS = 3
+# an all-reduce gives new tensors: 5.66 GiB of a 72B model on two cards at 32,768 tokens (a log of 0.7.2)
+_REDUCED_ROWS = 2
 _FEED_FORWARD_ROWS = 3
 # bytes per logit at the peak of the sampler's dummy pass: half-precision logits, their float copy and one more; V0
 # sorted every row as well, 1.26 GiB of 256 rows of 128,256 and 1.42 GiB of 256 of 152,064
@@ -22,7 +25,8 @@ _EXPERT_CHUNK_TOKENS = 16 * 1024
 _VISION_HIDDEN_ROWS, _VISION_FEED_FORWARD_ROWS = 5, 2
 _GRAPHS_BASE_BYTES, _GRAPH_BYTES = GIB // 4, GIB // 100
 _GRAPHS_OLD_BYTES = round(1.2 * GIB)
-_OUTSIDE_ALONE_BYTES, _OUTSIDE_TOGETHER_BYTES = 100 * MIB, 256 * MIB
+# 0.03 to 0.35 GiB on single cards, where V0 counted the context as well; more with NCCL's buffers
+_OUTSIDE_ALONE_BYTES, _OUTSIDE_TOGETHER_BYTES, _OUTSIDE_V0_BYTES = 100 * MIB, 300 * MIB, 250 * MIB
 # context, NCCL buffers and graphs above the estimate: what to leave free outside vLLM's share
 RESERVE_ALONE_BYTES, RESERVE_TOGETHER_BYTES = GIB // 2, GIB + GIB // 4
 
@@ -43,20 +47,28 @@ def activation_bytes(model: VllmModel, tp: int, tokens: int, seqs: int, rules: V
     """Peak of the profiling pass: a feed-forward of `tokens`, or the sampler's logits, or the largest image."""
     return max(
         _forward_bytes(model, tp, tokens),
-        min(seqs, tokens) * model.vocabulary * (_LOGIT_BYTES_V0 if rules.counts_context else _LOGIT_BYTES),
+        _logit_bytes(model, tokens, seqs, rules),
         _vision_bytes(model.vision, tp) if model.vision is not None else 0,
     )
 
 
+def _logit_bytes(model: VllmModel, tokens: int, seqs: int, rules: VersionRules) -> int:
+    """The sampler's; V0 with chunked prompts profiled sequences that end in no step and so have none."""
+    if rules.counts_context:
+        return 0 if tokens <= V0_CHUNK_TOKENS else min(seqs, tokens) * model.vocabulary * _LOGIT_BYTES_V0
+    return min(seqs, tokens) * model.vocabulary * _LOGIT_BYTES
+
+
 def _forward_bytes(model: VllmModel, tp: int, tokens: int) -> int:
     dense = _FEED_FORWARD_ROWS * model.ff_rows // tp
-    bytes_per_token = _SIXTEEN_BIT_BYTES * (dense + _HIDDEN_ROWS * model.hidden_size)
+    hidden = (_HIDDEN_ROWS + (_REDUCED_ROWS if tp > 1 else 0)) * model.hidden_size
+    bytes_per_token = _SIXTEEN_BIT_BYTES * (dense + hidden)
     routed = 0
     if model.experts:
         inner = model.expert_rows // tp
         row = max(2 * inner, model.hidden_size) + inner
         routed = min(tokens, _EXPERT_CHUNK_TOKENS) * model.experts_used * row * _SIXTEEN_BIT_BYTES
-        bytes_per_token = _SIXTEEN_BIT_BYTES * _HIDDEN_ROWS * model.hidden_size
+        bytes_per_token = _SIXTEEN_BIT_BYTES * hidden
     return tokens * bytes_per_token + routed
 
 
@@ -76,8 +88,10 @@ def capture_sizes(seqs: int, tokens: int, speculative_tokens: int = 0) -> int:
     return len(sizes)
 
 
-def scratch(model: VllmModel, tp: int, tokens: int, seqs: int, *, eager: bool, rules: VersionRules) -> Scratch:
-    """All estimates of one rank."""
+def scratch(
+    model: VllmModel, tp: int, tokens: int, seqs: int, *, eager: bool, alone: bool, rules: VersionRules
+) -> Scratch:
+    """All estimates of one rank; alone: it is the only one."""
     graphs = 0
     if not eager:
         graphs = _GRAPHS_BASE_BYTES + _GRAPH_BYTES * capture_sizes(seqs, tokens)
@@ -85,5 +99,11 @@ def scratch(model: VllmModel, tp: int, tokens: int, seqs: int, *, eager: bool, r
     return Scratch(
         activation_bytes=activation_bytes(model, tp, tokens, seqs, rules),
         graph_bytes=graphs,
-        outside_bytes=_OUTSIDE_TOGETHER_BYTES if tp > 1 else _OUTSIDE_ALONE_BYTES,
+        outside_bytes=_outside_bytes(alone=alone, rules=rules),
     )
+
+
+def _outside_bytes(*, alone: bool, rules: VersionRules) -> int:
+    if not alone:
+        return _OUTSIDE_TOGETHER_BYTES
+    return _OUTSIDE_V0_BYTES if rules.counts_context else _OUTSIDE_ALONE_BYTES

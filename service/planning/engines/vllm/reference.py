@@ -18,7 +18,8 @@ from service.planning.sources import Sources
 _FORMAT_BY_KEY = {quant_key(name): name for name in FORMATS}
 # further spellings of formats, as repositories write them
 _SPELLINGS = {
-    "FP16": "F16", "BFLOAT16": "BF16", "W8A8FP8": "FP8-DYNAMIC", "FP8BLOCK": "FP8", "W4A16": "INT4", "GPTQINT4": "GPTQ",
+    "F16": "BF16", "FP16": "BF16", "BFLOAT16": "BF16", "W8A8FP8": "FP8-DYNAMIC", "FP8BLOCK": "FP8",
+    "W4A16": "INT4", "GPTQINT4": "GPTQ",
     "AWQINT4": "AWQ", "W8A8": "INT8", "FP4": "NVFP4", "MXFP4MOE": "MXFP4",
 }  # fmt: skip
 # formats that only models have whose maker publishes them
@@ -103,7 +104,7 @@ def _scheme_of_row(resolved: ResolvedModel, published: PublishedModel, reference
     key = quant_key(row.quant)
     stated = _FORMAT_BY_KEY.get(key) or _SPELLINGS.get(key)
     if stated is not None:
-        return "BF16" if stated == "F16" else stated
+        return stated
     close = next(each for pattern, each in _CLOSEST if re.match(pattern, row.quant))
     formats = list(dict.fromkeys([close, published.native, *published.repositories, "BF16", "FP8", "AWQ"]))
     raise Unsupported(
