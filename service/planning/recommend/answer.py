@@ -20,7 +20,7 @@ from service.planning.compare.differences import stages
 from service.planning.compare.labels import model_label
 from service.planning.planner import Planner
 from service.planning.recommend.builds import MIXED_KINDS, Build, chains
-from service.planning.recommend.floor import Floor, floor_of
+from service.planning.recommend.floor import Floor, floor_of, least_decode_s
 from service.planning.recommend.kinds import Kind, kinds_of
 from service.planning.recommend.needs import Needs, needs_of
 from service.planning.recommend.search import MAX_PLANS, Found, search
@@ -56,7 +56,7 @@ def recommend(request: RecommendRequest, planner: Planner) -> Recommendations:
         context_tokens=needs.context_tokens,
         sorted_by=needs.sort_by,
         recommendations=[_recommendation(trial, needs) for trial in found.good],
-        near_misses=[] if found.good else _near_misses(found.failed) or list(_largest(kinds, floor, request)),
+        near_misses=[] if found.good else _near_misses(found.failed) or list(_unplanned(kinds, floor, needs)),
         considered=_considered(kinds, left_out, found),
         explanation=list(_explanation(needs, floor, kinds, mixed, found)),
     )
@@ -153,15 +153,20 @@ def _near_misses(failed: Sequence[Trial]) -> list[NearMiss]:
     ]
 
 
-def _largest(kinds: Sequence[Kind], floor: Floor, request: RecommendRequest) -> Iterator[NearMiss]:
-    """The rig of one kind with the most memory, where even that is too small."""
-    builds = [Build(((kind, min(kind.most, request.max_cards)),)) for kind in kinds]
-    largest = max(builds, key=lambda build: build.usable_bytes, default=None)
-    if largest is not None and largest.usable_bytes < floor.held_bytes:
-        yield NearMiss(
-            rig=" + ".join(largest.names),
-            missing=f"has {largest.usable_bytes / GIB:.1f} of at least {floor.held_bytes / GIB:.1f} GiB",
-        )
+def _unplanned(kinds: Sequence[Kind], floor: Floor, needs: Needs) -> Iterator[NearMiss]:
+    """Where no rig was worth planning: of those of one kind the fastest that is large enough, else the largest."""
+    builds = [Build(((kind, min(kind.most, needs.request.max_cards)),)) for kind in kinds]
+    enough = [build for build in builds if build.usable_bytes >= floor.held_bytes]
+    if enough:
+        least_s = {build: least_decode_s(build, floor, in_turn=needs.reads_in_turn) for build in enough}
+        build = min(enough, key=lambda each: (least_s[each], each.names))
+        if least_s[build] and needs.request.min_decode_tokens_per_s is not None:
+            most = f"{1 / least_s[build]:.1f} of {needs.request.min_decode_tokens_per_s:g} tok/s"
+            yield NearMiss(rig=" + ".join(build.names), missing=f"decodes at most {most}, reading at full bandwidth")
+    elif builds:
+        build = max(builds, key=lambda each: each.usable_bytes)
+        sizes = f"{build.usable_bytes / GIB:.1f} of at least {floor.held_bytes / GIB:.1f} GiB"
+        yield NearMiss(rig=" + ".join(build.names), missing=f"has {sizes}")
 
 
 def _considered(kinds: Sequence[Kind], left_out: Counter[str], found: Found) -> Considered:
@@ -202,6 +207,11 @@ def _explanation(
         + (f", mixed ones of {len(mixed)} kinds" if len(mixed) > 1 else "")
         + f"; {counts['planned']:,} were planned."
     )
+    if needs.reads_in_turn and needs.request.min_decode_tokens_per_s is not None:
+        yield (
+            "Cards that share a model by layers read one after the other, so that more of them than hold it decode no "
+            "faster; engine.split_mode tensor is searched where it is stated."
+        )
     yield f"They are sorted by {_KEYS[needs.sort_by]}."
     if counts["not_reached"]:
         yield (

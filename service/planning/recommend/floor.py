@@ -10,6 +10,7 @@ from service.contract.rig import RigRequest
 from service.contract.validation import validate_as
 from service.core.problems import Contradiction, Unsupported
 from service.planning.compare.table import Plans
+from service.planning.recommend.builds import Build
 
 # larger than any model, and driven by a backend that pads nothing
 _SIZE_BYTES: Final = 2**56
@@ -26,6 +27,26 @@ class Floor:
 
     held_bytes: int
     read_bytes: int
+
+
+def least_decode_s(build: Build, floor: Floor, *, in_turn: bool) -> float:
+    """Least time of a token of one stream: all of its bytes are read, and no card holds more than it has room for.
+
+    in_turn: the cards read one after the other, which is fastest with the fastest ones filled first; else all at once.
+    A card without a known bandwidth bounds nothing.
+    """
+    cards = [(kind.bandwidth_bytes_per_s, kind.usable_bytes * count) for kind, count in build.parts]
+    total = build.bandwidth_bytes_per_s
+    if total is None or not floor.read_bytes:
+        return 0.0
+    if not in_turn:
+        return floor.read_bytes / total
+    left, time_s = floor.read_bytes, 0.0
+    for bandwidth, room_bytes in sorted(cards, key=lambda card: -(card[0] or 0.0)):
+        read = min(left, room_bytes)
+        time_s += read / (bandwidth or 1.0)
+        left -= read
+    return time_s
 
 
 def floor_of(questions: Sequence[PlanRequest], planner: Plans) -> Floor:

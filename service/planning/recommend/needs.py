@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from service.contract.engine import LlamaCppEngine
 from service.contract.plan import Plan
 from service.contract.recommend import RecommendRequest, SortKey
 from service.contract.request import PlanRequest, WorkloadRequest
@@ -25,6 +26,12 @@ class Needs:
     def context_tokens(self) -> int:
         """Context that is planned."""
         return self.questions[0].workload.context_tokens or 0
+
+    @property
+    def reads_in_turn(self) -> bool:
+        """Whether cards read one after the other, as they do wherever layers are divided among them."""
+        engine = self.request.engine
+        return isinstance(engine, LlamaCppEngine) and engine.split_mode in (None, "none", "layer")
 
     @property
     def is_by_speed(self) -> bool:

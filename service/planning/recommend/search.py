@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias
 
 from service.planning.compare.table import Plans
 from service.planning.recommend.builds import Build, Chain
-from service.planning.recommend.floor import Floor
+from service.planning.recommend.floor import Floor, least_decode_s
 from service.planning.recommend.needs import Needs
 from service.planning.recommend.trial import Trial, try_build
 
@@ -133,13 +133,14 @@ class _Search:
     def _most_decode(self, build: Build, last: Trial | None) -> float:
         """Most tokens per second of one stream that a rig may reach.
 
-        All cards together read everything once per token; and cards more than in `last` help at most in proportion.
+        Everything is read once per token; and cards more than in `last` help in proportion, those that read in turn
+        not at all unless they are of a faster kind.
         """
-        bandwidth = build.bandwidth_bytes_per_s
-        read = self.floor.read_bytes
-        bound = bandwidth / read if bandwidth is not None and read else float("inf")
+        in_turn = self.needs.reads_in_turn
+        least_s = least_decode_s(build, self.floor, in_turn=in_turn)
+        bound = 1 / least_s if least_s else float("inf")
         if last is not None and last.decode_tokens_per_s is not None:
-            bound = min(bound, last.decode_tokens_per_s * _growth(build, last.build))
+            bound = min(bound, last.decode_tokens_per_s * _growth(build, last.build, in_turn=in_turn))
         return bound
 
     def _bound(self, build: Build, last: Trial | None) -> float | None:
@@ -174,10 +175,20 @@ def search(needs: Needs, floor: Floor, chains: Sequence[Chain], planner: Plans) 
     return _Search(needs=needs, floor=floor, planner=planner, chains=chains).run()
 
 
-def _growth(build: Build, last: Build) -> float:
-    """How many times the bandwidth of `last` a rig has."""
-    here, there = build.bandwidth_bytes_per_s, last.bandwidth_bytes_per_s
+def _growth(build: Build, last: Build, *, in_turn: bool) -> float:
+    """How many times as fast as `last` a rig may be that has all its cards and more, by what its cards can read.
+
+    Cards that read in turn: at most as if all lay on the fastest kind where it lay on the slowest.
+    """
+    if in_turn:
+        here, there = max(_bandwidths(build)), min(_bandwidths(last))
+    else:
+        here, there = build.bandwidth_bytes_per_s or 0.0, last.bandwidth_bytes_per_s or 0.0
     return here / there if here and there else float("inf")
+
+
+def _bandwidths(build: Build) -> list[float]:
+    return [kind.bandwidth_bytes_per_s or 0.0 for kind, _ in build.parts]
 
 
 def _is_no_gain(trial: Trial, other: Trial) -> bool:

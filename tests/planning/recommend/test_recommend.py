@@ -10,7 +10,12 @@ from service.contract.plan import Plan
 from service.contract.recommend import EXAMPLE_RECOMMENDATION, Recommendation, Recommendations, RecommendRequest
 from service.contract.validation import validate_as
 from service.core.problems import Contradiction, InvalidRequest, PlanProblem, UnknownGpu, UnknownModel
+from service.core.types import Host
 from service.planning.recommend import recommend
+from service.planning.recommend.builds import chains
+from service.planning.recommend.floor import floor_of, least_decode_s
+from service.planning.recommend.kinds import kinds_of
+from service.planning.recommend.needs import needs_of
 from service.planning.recommend.search import LEAST_GAIN, MAX_PLANS
 from tests.planner import ask, builtin_planner
 
@@ -214,10 +219,14 @@ def test_mixed_rigs_are_of_cards_that_one_backend_drives() -> None:
 
 
 def test_where_nothing_does_it_the_nearest_are_named() -> None:
-    """Too slow, or too small: what comes nearest and what it lacks."""
-    slow = recommended(model=LLAMA_70B, gpus=["rtx-3090"], min_decode_tokens_per_s=40)
-    assert not slow.recommendations
-    assert "of 40 tok/s" in slow.near_misses[0].missing
+    """Too slow, far too slow, or too small: what comes nearest and what it lacks."""
+    slow = recommended(model=LLAMA_70B, gpus=["rtx-3090"], min_decode_tokens_per_s=20)
+    assert (slow.recommendations, slow.considered.planned) == ([], 1)
+    assert slow.near_misses[0].rig == "2x rtx-3090"
+    assert "of 20 tok/s" in slow.near_misses[0].missing
+    hopeless = recommended(model=LLAMA_70B, gpus=["rtx-3090"], min_decode_tokens_per_s=40)
+    assert hopeless.considered.planned == 0
+    assert "decodes at most" in hopeless.near_misses[0].missing
     assert slow.explanation[-1] == "No rig does what was asked."
     small = recommended(model="deepseek-r1-671b:Q4_K_M", gpus=["rtx-3090"])
     assert small.considered.planned == 0
@@ -269,3 +278,19 @@ def test_what_cannot_be_asked_is_refused(fields: dict[str, Any], kind: type[Plan
     """A missing or unknown name, a price nobody gave, bounds that exclude each other: one problem that names it."""
     with pytest.raises(kind, match=words):
         recommended(**fields)
+
+
+def test_no_rig_decodes_faster_than_its_bound() -> None:
+    """What a rig is left out for as too slow never is what its plan would have reached."""
+    question = needs_of(validate_as(RecommendRequest, {"model": LLAMA_70B, "workload": CONTEXT}))
+    floor = floor_of(question.questions, builtin_planner())
+    request = validate_as(RecommendRequest, {"model": LLAMA_70B, "gpus": KINDS})
+    kinds, _ = kinds_of(request, builtin_planner().catalogues.gpus, Host())
+    for chain in chains(kinds, kinds, 1, 4):
+        for number in chain.numbers:
+            build = chain.build(number)
+            plan = ask(LLAMA_70B, *build.names, **CONTEXT)
+            if plan.fits and plan.speed is not None:
+                bound = 1 / least_decode_s(build, floor, in_turn=True)
+                assert plan.speed.decode_tokens_per_s.mid <= bound
+                assert build.usable_bytes >= floor.held_bytes
