@@ -110,6 +110,8 @@ def correction(evidence: Evidence, figure: Standing, *, noise_variance: float) -
 
     noise_variance: of the measurement that the range is to cover.
     """
+    if evidence.observations[0].standing.group != figure.group:
+        return None
     shifts = tuple(_shifts(evidence, figure))
     if not shifts:
         return None

@@ -230,8 +230,9 @@ def _entry(found: Matched, source: str | None) -> MeasurementEntry:
     """A row for a run: its id is the digest of what was read and of what it was taken for."""
     setup, figure = found.run.setup, found.run.figure
     facts = _facts(found)
-    content = orjson.dumps([facts["setup"], facts["figure"], found.request], option=orjson.OPT_SORT_KEYS)
     verdict = found.verdict or found.unused
+    read = [facts["setup"], facts["figure"], found.request, verdict.code, verdict.reason]
+    content = orjson.dumps(read, option=orjson.OPT_SORT_KEYS)
     return MeasurementEntry(
         id=ID_PREFIX + hashlib.sha256(content).hexdigest()[:_ID_CHARACTERS],
         status="quarantined" if found.verdict else "accepted",
