@@ -18,20 +18,20 @@ def place_of(level: Level, name: str) -> dict[Place, float]:
     return {(level, name): 1.0}
 
 
-def figure(card: str = "a", model: str = "m", depth: str = "0", *, group: str = "g", log_sd: float = SD) -> Standing:
+def figure(card: str = "a", model: str = "m", depth: str = "0", *, quant: str = "q", group: str = "g") -> Standing:
     """A figure of a model on a card at a depth."""
     parts: dict[Place, float] = {
         ("backend", "b"): 1.0,
-        ("quant", "q"): 1.0,
+        ("quant", quant): 1.0,
         ("model", model): 1.0,
         ("card", card): 1.0,
-        ("card-quant", card): 1.0,
+        ("card-quant", f"{card} {quant}"): 1.0,
         ("card-model", f"{card} {model}"): 1.0,
         ("setup", f"{card} {model}"): 1.0,
         ("configuration", f"{card} {model} {depth}"): 1.0,
         ("build", f"{card} {model} {depth}"): 1.0,
     }
-    return standing(group, parts, SHARES, log_sd=log_sd)
+    return standing(group, parts, SHARES, log_sd=SD)
 
 
 def measured(what: Standing, ratio: float, name: str = "1", noise: float = NOISE) -> Observation:
@@ -123,3 +123,11 @@ def test_shifts_multiply_to_the_factor_and_ranges_never_widen(seen: list[tuple[s
 def test_deviation_of_a_median_difference() -> None:
     """Half of all measurements differ by less than the median difference."""
     assert exp(0.6745 * deviation(0.107)) == pytest.approx(1.107, rel=1e-3)
+
+
+def test_a_surprise_stays_where_it_belongs() -> None:
+    """A figure far beyond the usual error is the set-up's own: itself as measured, models of other types hardly."""
+    usual, surprising = measured(figure(), exp(2 * SD)), measured(figure(), exp(8 * SD))
+    other = figure(model="n", quant="r")
+    assert factor(figure(), surprising) == pytest.approx(exp(8 * SD), rel=0.01)
+    assert 1.0 < factor(other, surprising) < factor(other, usual) ** 1.5
