@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from service.contract.request import PlanRequest
 from service.shells.web.bars import Bar, Segment, host_segments, legend, memory_bars, step_segments
 from service.shells.web.formats import gib, rate, whole
 
@@ -82,6 +83,12 @@ def answer_of(plan: PlanDocument) -> Answer:
         least_headroom_bytes=min((device["headroom_bytes"] for device in devices), default=None),
         settings=list(_settings(plan["engine"])),
     )
+
+
+def supply_w(request: PlanRequest) -> float | None:
+    """What the stated power supplies give together, None where none is stated."""
+    psu = request.rig.psu
+    return None if psu.rated_w is None else psu.rated_w * (psu.count or 1)
 
 
 def _counted(count: int, name: str) -> str:

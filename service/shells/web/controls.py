@@ -29,16 +29,26 @@ _UNITS: Final = (
     ("amps", "A", 1),
 )
 _LABELS: Final = {
-    "cached_tokens": "In the cache", "context_tokens": "Context", "output_tokens": "Output",
-    "parallel": "Streams at once", "prompt_tokens": "Prompt",
-    "ram_bytes": "Main memory", "ram_bandwidth_bytes_per_s": "Its bandwidth", "cpu": "Processor",
-    "psu_rated_w": "Power supply", "psu_atx_version": "ATX version", "circuit_volts": "Wall voltage",
-    "circuit_amps": "Breaker", "slots": "Slots for cards", "nvlink": "NVLink", "p2p": "Peer-to-peer access",
-    "free_bytes": "Free memory", "power_limit_w": "Power limit", "pcie_gen": "PCIe generation",
-    "pcie_lanes": "PCIe lanes", "backend": "Backend", "name": "Name", "vram_bytes": "Memory",
-    "bandwidth_bytes_per_s": "Bandwidth", "fp16_tensor_flops": "FP16 matrix rate", "tdp_w": "Board power",
-    "compute_capability": "Compute capability", "bandwidth_fraction": "Share of bandwidth reached",
-    "fixed_s_per_device": "Fixed time per card and token", "ignore_kv_reads": "Reads of the KV cache",
+    # workload
+    "cached_tokens": "In the cache", "output_tokens": "Output", "parallel": "Streams at once",
+    "prompt_tokens": "Prompt",
+    # machine
+    "chassis": "Chassis", "circuit_amps": "Breaker", "circuit_continuous": "Runs for hours",
+    "circuit_shared": "Shared circuit", "circuit_tariff_per_kwh": "Price of a kWh", "circuit_volts": "Wall voltage",
+    "cpu": "Processor", "cpu_w": "Its power", "dimms": "Memory modules", "nics": "Network cards", "nvlink": "NVLink",
+    "p2p": "Peer-to-peer access", "platform": "Socket or chipset", "preset": "Known rig",
+    "psu_atx_version": "ATX version", "psu_connectors": "Cables for cards", "psu_count": "Power supplies",
+    "psu_efficiency": "80 PLUS class", "psu_feeds": "Cards of each supply", "psu_kind": "Kind of supply",
+    "psu_rated_w": "Power supply", "psu_worst_case": "Worst case steps", "ram_bandwidth_bytes_per_s": "Its bandwidth",
+    "ram_bytes": "Main memory", "slots": "Slots for cards",
+    # cards
+    "backend": "Backend", "bandwidth_bytes_per_s": "Bandwidth", "behind": "Slot hangs on",
+    "compute_capability": "Compute capability", "fp16_tensor_flops": "FP16 rate", "free_bytes": "Free memory",
+    "numa_node": "NUMA node", "pcie_gen": "PCIe generation", "pcie_lanes": "PCIe lanes", "power_limit_w": "Power limit",
+    "tdp_w": "Board power", "vram_bytes": "Memory",
+    # assumptions
+    "bandwidth_fraction": "Share of bandwidth reached", "fixed_s_per_device": "Fixed time per card and token",
+    "ignore_kv_reads": "Reads of the KV cache",
 }  # fmt: skip
 _SWITCHES: Final = {"ignore_kv_reads": ("counted", "left out")}
 _FLAG = re.compile(r" ?\((-{1,2}[a-z][\w-]*)\)")
@@ -46,6 +56,7 @@ _FLAG = re.compile(r" ?\((-{1,2}[a-z][\w-]*)\)")
 _NOTHING = re.compile(r"\bnull\b")
 # what the page states in controls of its own
 _ELSEWHERE: Final = {"name", "context_tokens"}
+_RIG_PARTS: Final = {"gpus", "host", "psu", "circuit"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,12 +85,11 @@ def workload_controls() -> tuple[Control, ...]:
 @cache
 def machine_controls() -> tuple[Control, ...]:
     """What surrounds the cards."""
-    rig = [control for control in _controls(RigRequest) if control.name in {"nvlink", "p2p", "slots"}]
     return (
         *_controls(HostRequest),
         *_controls(PsuRequest, prefix="psu_"),
         *_controls(CircuitRequest, prefix="circuit_"),
-        *rig,
+        *(control for control in _controls(RigRequest) if control.name not in _RIG_PARTS),
     )
 
 

@@ -1,5 +1,6 @@
 """GET /: the question as a form with its answer, and GET /answer: the answer alone, for the form as it changes."""
 
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,7 +14,7 @@ from service.planning.context_curve import context_curve
 from service.planning.planner import Planner
 from service.shells.rest.state import PlannerState
 from service.shells.web import controls
-from service.shells.web.answer import BASES, VERDICTS, answer_of
+from service.shells.web.answer import BASES, VERDICTS, answer_of, supply_w
 from service.shells.web.card_rows import BLANK, BLANK_OWN, card_row
 from service.shells.web.chart import chart_values
 from service.shells.web.links import adopted_question, suggested_questions
@@ -79,12 +80,13 @@ def _form(question: Question, planner: Planner) -> dict[str, Any]:
 def _model(question: Question, planner: Planner) -> dict[str, Any]:
     """The catalogue's model that the question names and its quantisation; nothing where it names none there."""
     catalogue = planner.catalogues.models
-    try:
-        row = catalogue.resolve(question.value("model")).row
-    except PlanProblem:
-        return {}
-    model = next((found for found in catalogue.search(row.name) if found.name == row.name), None)
-    return {"model": model, "model_reference": catalogue.reference_to(row)}
+    named = question.value("model")
+    name, reference = named.partition(":")[0], None
+    with suppress(PlanProblem):
+        row = catalogue.resolve(named).row
+        name, reference = row.name, catalogue.reference_to(row)
+    model = next((found for found in catalogue.search(name) if found.name == name), None)
+    return {"model": model, "model_reference": reference}
 
 
 def _answer(question: Question, planner: Planner) -> dict[str, Any]:
@@ -99,7 +101,7 @@ def _answer(question: Question, planner: Planner) -> dict[str, Any]:
         "answer": answer_of(plan),
         "bases": BASES,
         "verdicts": VERDICTS,
-        "power_supply_w": request.rig.psu.rated_w,
+        "supply_w": supply_w(request),
         "request_json": request.model_dump_json(exclude_defaults=True),
         "alternatives": [(other, adopted_question(request, plan, other)) for other in plan["alternatives"]],
     }

@@ -9,7 +9,7 @@ from service.contract.problem import problem
 from service.contract.query_text import address_of_request
 from service.contract.validation import validate_request
 from service.core.problems import PlanProblem
-from service.shells.web.answer import BASES, VERDICTS, answer_of
+from service.shells.web.answer import BASES, VERDICTS, answer_of, supply_w
 from service.shells.web.links import PATH
 from service.shells.web.rendering import origin, render
 from service.store.plans import SavedPlan
@@ -60,7 +60,7 @@ def _question(kept: SavedPlan) -> dict[str, Any]:
     return {
         "ask_again": address_of_request(PATH, request),
         "request_json": request.model_dump_json(exclude_defaults=True),
-        "power_supply_w": request.rig.psu.rated_w,
+        "supply_w": supply_w(request),
     }
 
 

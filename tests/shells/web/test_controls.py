@@ -6,7 +6,7 @@ from pydantic import BaseModel
 from service.contract.engine import LlamaCppEngine, VllmEngine
 from service.contract.plan_query import PlanQuery
 from service.contract.request import AssumptionsRequest, WorkloadRequest
-from service.contract.rig import GpuRequest, InlineGpu
+from service.contract.rig import CircuitRequest, GpuRequest, HostRequest, InlineGpu, PsuRequest, RigRequest
 from service.shells.web import controls
 
 # stated by controls of their own
@@ -27,6 +27,15 @@ ELSEWHERE = {"name", "context_tokens", "gpu", "count"}
 def test_every_field_has_a_control(model: type[BaseModel], shown: tuple[controls.Control, ...]) -> None:
     """A field that the contract has, the form has."""
     assert {control.name for control in shown} == set(model.model_fields) - ELSEWHERE
+
+
+def test_every_field_of_the_machine_has_a_control() -> None:
+    """Host, power supply and circuit are flat in the form, under the names that addresses have for them."""
+    names = {control.name for control in controls.machine_controls()}
+    assert names >= set(HostRequest.model_fields)
+    assert names >= {f"psu_{name}" for name in PsuRequest.model_fields}
+    assert names >= {f"circuit_{name}" for name in CircuitRequest.model_fields}
+    assert names >= set(RigRequest.model_fields) - {"gpus", "host", "psu", "circuit"}
 
 
 def test_every_control_is_a_parameter_of_an_address() -> None:

@@ -28,6 +28,7 @@ export function connectModel(form) {
   input.addEventListener("input", () => offer(false));
   input.addEventListener("chosen", () => offer(true));
   select.addEventListener("change", () => {
+    if (select.value === "") return;
     input.value = select.value;
     changed(form, select, true);
   });
