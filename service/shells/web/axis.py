@@ -27,7 +27,7 @@ class Axis:
 def even_ticks(most: float, about: int) -> list[float]:
     """Round values from 0 to beyond `most`, about that many."""
     step = _round_step(most / about) if most > 0 else 1.0
-    return [index * step for index in range(floor(most / step - 1e-9) + 2)]
+    return [index * step for index in range(max(2, floor(most / step - 1e-9) + 2))]
 
 
 def octave_ticks(first: float, last: float, most: int) -> list[int]:
