@@ -206,7 +206,9 @@ def _command(findings: Findings) -> Command:
     workload = choice.question.workload
     if workload.context_tokens != choice.context_tokens:
         workload = replace(workload, context_tokens=choice.context_tokens)
-    peer_access = findings.request.rig.p2p is True
+    stated = findings.request.rig
+    # NVLink as well is used by copies from card to card only where these are switched on
+    peer_access = stated.p2p is True or (stated.p2p is None and bool(stated.nvlink))
     command = command_of(
         findings.model, findings.rig, choice.settings, workload, findings.companions, peer_access=peer_access
     )

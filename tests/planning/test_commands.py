@@ -160,6 +160,8 @@ def test_peer_access_is_switched_on_where_it_is_said_to_work() -> None:
     assert "GGML_CUDA_P2P=1 llama-bench" in ask(LLAMA_70B, *TWO, engine=together, **said).command.verify
     assert ask(LLAMA_70B, *TWO, **said).command.env == {}
     assert ask(LLAMA_70B, *TWO, engine=together, context_tokens=4096).command.env == {}
+    linked: dict[str, Any] = {"rig": {"nvlink": [[0, 1]]}, "context_tokens": 4096}
+    assert ask(LLAMA_70B, *TWO, engine=together, **linked).command.env == {"GGML_CUDA_P2P": "1"}
     before = together | {"date": "2026-04-10"}
     assert ask(LLAMA_70B, *TWO, engine=before, **said).command.env == {}
 

@@ -68,9 +68,13 @@ class _Search:
         left: Reason = "not_needed" if self._enough() else "not_reached"
         for _, index, number in self.heap:
             self._close(index, number, left)
+        return Found(good=self._named(), failed=self.failed, counts=self.counts)
+
+    def _named(self) -> Sequence[Trial]:
+        """Rigs that do what was asked and are not others with cards that gain nothing, best first, up to the limit."""
         ranked = sorted(self.good, key=lambda trial: (self._rank(trial.build, self._value(trial)), trial.build.names))
-        named = [trial for trial in ranked if not any(_is_no_gain(trial, other) for other in ranked)]
-        return Found(good=named[: self.needs.request.limit], failed=self.failed, counts=self.counts)
+        gaining = [trial for trial in ranked if not any(_is_no_gain(trial, other) for other in ranked)]
+        return gaining[: self.needs.request.limit]
 
     def _open(self, index: int) -> None:
         """Enter a chain with its first rig that may be large enough, if there is one."""
@@ -108,10 +112,17 @@ class _Search:
         following = number + 1
         if following >= self.chains[index].numbers.stop:
             return
-        if trial.does and self.needs.sort_by != "decode_tokens_per_s":
+        if trial.does and not self._may_gain(index, trial):
             self._close(index, following, "not_needed")
         else:
             self._push(index, following, trial if trial.fits else None)
+
+    def _may_gain(self, index: int, trial: Trial) -> bool:
+        """Whether more cards in a chain could rank better than a rig that does what was asked."""
+        decode, chain = trial.decode_tokens_per_s, self.chains[index]
+        if self.needs.sort_by != "decode_tokens_per_s" or decode is None:
+            return False
+        return self._most_decode(chain.build(chain.numbers.stop - 1), trial) >= decode * LEAST_GAIN
 
     def _close(self, index: int, number: int, reason: Reason) -> None:
         """Count the rest of a chain."""
@@ -122,13 +133,12 @@ class _Search:
         return self.needs.sort_by != "decode_tokens_per_s" and any(build.contains(trial.build) for trial in self.good)
 
     def _enough(self) -> bool:
-        limit = self.needs.request.limit
-        if len(self.good) < limit:
+        named = self._named() if len(self.good) >= self.needs.request.limit else ()
+        if len(named) < self.needs.request.limit:
             return False
-        if not self.needs.is_by_speed:
+        if not self.needs.is_by_speed or not self.heap:
             return True
-        ranks = sorted(self._rank(trial.build, self._value(trial)) for trial in self.good)
-        return not self.heap or self.heap[0][0][0] >= ranks[limit - 1][0]
+        return self.heap[0][0] >= self._rank(named[-1].build, self._value(named[-1]))
 
     def _most_decode(self, build: Build, last: Trial | None) -> float:
         """Most tokens per second of one stream that a rig may reach.

@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from service.core.engines.llamacpp.overrides import buffer_type_names
 from service.core.engines.llamacpp.settings import OverrideTensor
@@ -14,8 +13,7 @@ RPC_PORT: Final = 50052
 """Port ggml-rpc-server listens on unless told otherwise (tools/rpc/rpc-server.cpp)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
+class Flag(NamedTuple):
     """Words of a command line that belong together, or a variable of its environment, and what they do."""
 
     words: tuple[str, ...]
