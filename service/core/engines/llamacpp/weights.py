@@ -51,7 +51,8 @@ class WeightLayout:
 
     by_slot: tensors of slots 0..La, the last being the output layer; inputs: those of the input layer; shared: those
     that several slots ask for. overridden: tensors that an override sends to a device, or to the host (CPU);
-    `locations` says the same by name.
+    `locations` says the same by name. joined: where this is two others in one, that of the slots before a number, that
+    of the others, and the number.
     """
 
     hp: Hparams
@@ -60,6 +61,7 @@ class WeightLayout:
     shared: tuple[SharedTensor, ...]
     overridden: Mapping[int, tuple[LoadedTensor, ...]]
     locations: Mapping[str, int]
+    joined: "tuple[WeightLayout, WeightLayout, int] | None" = None
 
 
 @lru_cache(maxsize=512)
@@ -76,6 +78,9 @@ def weight_layout(
     Raises as `buckets` does.
     Source: src/llama-model-loader.cpp:1116-1390 (llama.cpp in llama-cpp-python 0.3.36).
     """
+    if 0 < n_cpu_moe < hp.n_layer_all:
+        moved = weight_layout(model, hp, overrides, hp.n_layer_all, load_mtp=load_mtp)
+        return _joined(moved, weight_layout(model, hp, overrides, load_mtp=load_mtp), n_cpu_moe)
     sorted_tensors = buckets(model, hp, load_mtp=load_mtp)
     by_slot: list[list[LoadedTensor]] = [[] for _ in range(hp.n_layer_all + 1)]
     inputs: list[LoadedTensor] = []
@@ -102,6 +107,24 @@ def weight_layout(
         shared=sorted_tensors.shared,
         overridden=MappingProxyType({target: tuple(tensors) for target, tensors in overridden.items()}),
         locations=MappingProxyType(locations),
+    )
+
+
+def _joined(front: WeightLayout, back: WeightLayout, end: int) -> WeightLayout:
+    """Slots before `end` as in `front`, which overrides more tensors, and the others as in `back`."""
+    more = [
+        loaded
+        for loaded in front.overridden.get(CPU, ())
+        if loaded.slot < end and loaded.tensor.name not in back.locations
+    ]
+    return WeightLayout(
+        hp=back.hp,
+        by_slot=(*front.by_slot[:end], *back.by_slot[end:]),
+        inputs=back.inputs,
+        shared=back.shared,
+        overridden=MappingProxyType({**back.overridden, CPU: (*back.overridden.get(CPU, ()), *more)}),
+        locations=MappingProxyType({**back.locations, **{loaded.tensor.name: CPU for loaded in more}}),
+        joined=(front, back, end),
     )
 
 
@@ -137,6 +160,9 @@ class SlotSums:
 @lru_cache(maxsize=1024)
 def slot_sums(layout: WeightLayout, backend: Backend) -> SlotSums:
     """Running sums of `layout` for `backend`; memoised, so that the bytes of a range of slots cost two look-ups."""
+    if layout.joined is not None:
+        front, back, end = layout.joined
+        return _joined_sums(slot_sums(front, backend), slot_sums(back, backend), end)
     held, refused = [NO_WEIGHTS], [NO_WEIGHTS]
     for tensors in layout.by_slot:
         supported = [loaded for loaded in tensors if supports_weight(backend, loaded.op, loaded.tensor, layout.hp)]
@@ -144,6 +170,17 @@ def slot_sums(layout: WeightLayout, backend: Backend) -> SlotSums:
         held.append(held[-1] + weights_of(supported, backend))
         refused.append(refused[-1] + weights_of(left, "cpu"))
     return SlotSums(held=tuple(held), refused=tuple(refused) if refused[-1].weights_bytes else None)
+
+
+def _joined_sums(front: SlotSums, back: SlotSums, end: int) -> SlotSums:
+    more = front.held[end] - back.held[end]
+    refused = None
+    if front.refused or back.refused:
+        none = (NO_WEIGHTS,) * len(back.held)
+        before, behind = front.refused or none, back.refused or none
+        also = before[end] - behind[end]
+        refused = (*before[:end], *[also + each for each in behind[end:]])
+    return SlotSums(held=(*front.held[:end], *[more + each for each in back.held[end:]]), refused=refused)
 
 
 @lru_cache(maxsize=1024)

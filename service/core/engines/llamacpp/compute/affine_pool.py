@@ -7,6 +7,7 @@ events of a graph answers for many context lengths, exactly.
 Source: ggml_dyn_tallocr_alloc and _free_bytes, ggml/src/ggml-alloc.c:205-346 (llama.cpp in llama-cpp-python 0.3.36).
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -38,21 +39,24 @@ class Peak:
 class AffinePool:
     """Free blocks of one buffer, as `Pool` has them, and the range of counts for which they are these.
 
-    low, high: how far the count may go below and above that of the walk. Blocks that touch do so for all counts, since
-    no piece between others becomes empty.
+    offsets, sizes: of each block at the count of the walk; starts_grow, sizes_grow: what one more adds to them. peaks:
+    the furthest addresses handed out, by what one more adds. low, high: how far the count may go below and above that
+    of the walk. Blocks that touch do so for all counts, since no piece between others becomes empty.
     """
 
-    __slots__ = ("high", "low", "offsets", "peaks", "sizes")
+    __slots__ = ("high", "low", "offsets", "peaks", "sizes", "sizes_grow", "starts_grow")
 
     def __init__(self) -> None:
-        self.offsets: list[Affine] = [(0, 0)]
-        self.sizes: list[Affine] = [(_ENDLESS, 0)]
+        self.offsets, self.starts_grow = [0], [0]
+        self.sizes, self.sizes_grow = [_ENDLESS], [0]
         self.peaks: dict[int, int] = {0: 0}
         self.low = -_ENDLESS
         self.high = _ENDLESS
 
     def keep(self, gap: int, slope: int) -> None:
-        """Limit the range to counts at which a gap that is not negative now stays so."""
+        """Limit the range to counts at which a gap that is not negative now stays so, and a negative one negative."""
+        if gap < 0:
+            gap, slope = -gap - 1, -slope
         if slope > 0:
             self.low = max(self.low, -(gap // slope))
         elif slope < 0:
@@ -60,76 +64,66 @@ class AffinePool:
 
     def alloc(self, size: int, slope: int) -> Affine:
         """Address of a piece."""
-        sizes = self.sizes
+        sizes, slopes = self.sizes, self.sizes_grow
         best = last = len(sizes) - 1
         best_size, best_slope = _ENDLESS, 0
         for i in range(last):
-            have, have_slope = sizes[i]
-            fits = size <= have
+            have, have_slope = sizes[i], slopes[i]
             if have_slope != slope:
-                self._keep_order(have - size, have_slope - slope)
-            if fits:
-                if best != last and have_slope != best_slope:
-                    self._keep_order(best_size - have, best_slope - have_slope)
+                self.keep(have - size, have_slope - slope)
+            if size <= have:
+                if have_slope != best_slope and best != last:
+                    self.keep(best_size - have, best_slope - have_slope)
                 if have <= best_size:
                     best, best_size, best_slope = i, have, have_slope
-        offset = self.offsets[best]
-        if best != last:
-            self._take(best, size, slope)
+        start, start_slope = self.offsets[best], self.starts_grow[best]
+        end, end_slope = start + size, start_slope + slope
+        if best != last and best_size == size:
+            self.keep(0, best_slope - slope)
+            self.keep(0, slope - best_slope)
+            self._remove(best)
         else:
-            self.offsets[best] = offset[0] + size, offset[1] + slope
-        end, end_slope = offset[0] + size, offset[1] + slope
+            self.offsets[best], self.starts_grow[best] = end, end_slope
+            if best != last:
+                self.keep(best_size - size - 1, best_slope - slope)
+                sizes[best], slopes[best] = best_size - size, best_slope - slope
         if end > self.peaks.get(end_slope, -1):
             self.peaks[end_slope] = end
-        return offset
+        return start, start_slope
 
-    def _keep_order(self, gap: int, slope: int) -> None:
-        if gap >= 0:
-            self.keep(gap, slope)
-        else:
-            self.keep(-gap - 1, -slope)
-
-    def _take(self, block: int, size: int, slope: int) -> None:
-        """Take a piece from the start of a block that is not the last."""
-        (start, start_slope), (have, have_slope) = self.offsets[block], self.sizes[block]
-        left, left_slope = have - size, have_slope - slope
-        if left == 0:
-            self.keep(0, left_slope)
-            self.keep(0, -left_slope)
-            del self.offsets[block], self.sizes[block]
-            return
-        self.keep(left - 1, left_slope)
-        self.offsets[block] = start + size, start_slope + slope
-        self.sizes[block] = left, left_slope
-
-    def free(self, offset: Affine, size: int, slope: int) -> None:
+    def free(self, address: Affine, size: int, slope: int) -> None:
         """Give back a piece, joining the block before and after."""
-        offsets, sizes = self.offsets, self.sizes
-        address, end = offset[0], offset[0] + size
-        for i, (start, _) in enumerate(offsets):
-            have, have_slope = sizes[i]
-            if start + have == address:
-                sizes[i] = have + size, have_slope + slope
-                if i + 1 < len(offsets) and offsets[i + 1][0] == end:
+        offsets, sizes, slopes = self.offsets, self.sizes, self.sizes_grow
+        offset = address[0]
+        end = offset + size
+        for i, start in enumerate(offsets):
+            if start + sizes[i] == offset:
+                sizes[i] += size
+                slopes[i] += slope
+                if i + 1 < len(offsets) and offsets[i + 1] == end:
                     self._join(i)
                 return
             if start == end:
-                offsets[i] = offset
-                sizes[i] = have + size, have_slope + slope
-                if i and offsets[i - 1][0] + sizes[i - 1][0] == address:
+                offsets[i], self.starts_grow[i] = address
+                sizes[i] += size
+                slopes[i] += slope
+                if i and offsets[i - 1] + sizes[i - 1] == offset:
                     self._join(i - 1)
                 return
-        at = 0
-        while at < len(offsets) and offsets[at][0] < address:
-            at += 1
+        at = bisect_left(offsets, offset)
         offsets.insert(at, offset)
-        sizes.insert(at, (size, slope))
+        self.starts_grow.insert(at, address[1])
+        sizes.insert(at, size)
+        slopes.insert(at, slope)
 
     def _join(self, block: int) -> None:
         """Join a block and the next one."""
-        (have, slope), (more, more_slope) = self.sizes[block], self.sizes[block + 1]
-        self.sizes[block] = have + more, slope + more_slope
-        del self.offsets[block + 1], self.sizes[block + 1]
+        self.sizes[block] += self.sizes[block + 1]
+        self.sizes_grow[block] += self.sizes_grow[block + 1]
+        self._remove(block + 1)
+
+    def _remove(self, block: int) -> None:
+        del self.offsets[block], self.starts_grow[block], self.sizes[block], self.sizes_grow[block]
 
 
 def affine_peak(
@@ -144,21 +138,19 @@ def affine_peak(
     pool, addresses = AffinePool(), dict[int, Affine]()
     for piece, slope in slopes.items():
         pool.keep(sizes[piece] - 1, slope)
-    slope_of = slopes.get
+    take, give_back, slope_of = pool.alloc, pool.free, slopes.get
     for event in events:
         if event < 0:
-            pool.free(addresses[~event], sizes[~event], slope_of(~event, 0))
+            give_back(addresses[~event], sizes[~event], slope_of(~event, 0))
         elif event in remains:
             whole = remains[event]
             start, start_slope = addresses[event] = addresses[whole]
             kept, kept_slope = sizes[event], slope_of(event, 0)
             left, left_slope = sizes[whole] - kept, slope_of(whole, 0) - kept_slope
+            pool.keep(left - 1, left_slope)
             if left > 0:
-                pool.keep(left - 1, left_slope)
-                pool.free((start + kept, start_slope + kept_slope), left, left_slope)
-            else:
-                pool.keep(-left, -left_slope)
+                give_back((start + kept, start_slope + kept_slope), left, left_slope)
         else:
-            addresses[event] = pool.alloc(sizes[event], slope_of(event, 0))
+            addresses[event] = take(sizes[event], slope_of(event, 0))
     low, high = (pool.low, pool.high) if pool.low <= 0 <= pool.high else (0, 0)
     return Peak(first=at + low, last=at + high, at=at, candidates=pool.peaks)

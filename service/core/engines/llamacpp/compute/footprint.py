@@ -127,7 +127,7 @@ class Footprint:
                 return lasting + peak.bytes_for(count)
         varying = self._sizes(self.varying, cells)
         sizes = {**self.constant, **dict(zip(self.varying, varying, strict=True))}
-        if self.leading and min(varying) > 0:
+        if known and self.leading and min(varying) > 0:  # most graphs are asked for one count only
             peak = affine_peak(self.rest, sizes, self.slopes, self.remains, count)
         else:
             peak = Peak(first=count, last=count, at=count, candidates={0: self._walk(sizes)})

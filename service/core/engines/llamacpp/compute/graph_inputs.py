@@ -28,6 +28,8 @@ class GraphInputs:
 
     built: the blocks that are looked at; two inputs with equal `built_key` have equal graphs whatever their slots.
     moved: weights that are not where their slot is; moved_outside: those of no block, which that key does not tell.
+    types_matter: whether the key tells types of weights that devices may copy from the host; without, no such weight
+    may be copied.
     """
 
     model: Model
@@ -43,6 +45,7 @@ class GraphInputs:
     moved_outside: tuple[tuple[str, int], ...]
     pipeline_copies: int
     op_offload: bool
+    types_matter: bool
     fit_view: bool
     symbolic: bool
     rules: frozenset[Rule]
@@ -53,15 +56,21 @@ def _rules_in_force(rules: VersionRules) -> frozenset[Rule]:
     return frozenset(change.rule for change in CHANGES if rules.has(change.rule))
 
 
-def graph_inputs(question: ComputeQuestion, *, symbolic: bool, every_block: bool = False) -> GraphInputs:
-    """The part of a question that graphs depend on; every_block: blocks that repeat others are built as well."""
+def graph_inputs(
+    question: ComputeQuestion, *, symbolic: bool, every_block: bool = False, types_matter: bool = True
+) -> GraphInputs:
+    """The part of a question that graphs depend on; every_block: blocks that repeat others are built as well.
+
+    types_matter: off for batches of which devices copy no weights of the host.
+    """
     ctx = question.ctx
     if symbolic:
         far = SYMBOLS["base"]
         ctx = replace(ctx, n_ctx=far, n_ctx_seq=far, n_ubatch=ctx.n_tokens)
     op_offload = question.op_offload and any(buffer_rules(backend).offloads_ops for backend in question.backends)
     model, hp, slots, moved = question.model, question.hp, question.slots, question.tensor_location
-    if not op_offload or (slots.fully_offloaded and not moved):
+    types_matter = types_matter and op_offload and (not slots.fully_offloaded or bool(moved))
+    if not types_matter:
         model = shape_twin(model)
         hp = read_hparams(model)
     built = (
@@ -73,7 +82,7 @@ def graph_inputs(question: ComputeQuestion, *, symbolic: bool, every_block: bool
             slots,
             question.backends,
             moved,
-            with_types=op_offload,
+            with_types=types_matter,
             every_block=every_block or not ctx.offload_kqv,
             reordered="vulkan" in question.backends and question.rules.has("vulkan_reorders"),
         )
@@ -92,6 +101,7 @@ def graph_inputs(question: ComputeQuestion, *, symbolic: bool, every_block: bool
         moved_outside=tuple((name, device) for name, device in moved.items() if not name.startswith(BLOCK_PREFIX)),
         pipeline_copies=question.pipeline_copies,
         op_offload=op_offload,
+        types_matter=types_matter,
         fit_view=question.fit_view,
         symbolic=symbolic,
         rules=_rules_in_force(question.rules),

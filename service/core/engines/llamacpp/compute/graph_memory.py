@@ -10,7 +10,7 @@ from service.core.engines.llamacpp.compute.footprint import SYMBOLS, Footprint
 from service.core.engines.llamacpp.compute.graph_inputs import GraphInputs
 from service.core.engines.llamacpp.compute.kept_sources import kept_sources, with_notes
 from service.core.engines.llamacpp.compute.liveness import trace
-from service.core.engines.llamacpp.compute.node import Node
+from service.core.engines.llamacpp.compute.node import WEIGHT, Node
 from service.core.engines.llamacpp.compute.schedule import OFFLOAD_MIN_BATCH, Split, place_nodes, split
 from service.core.engines.llamacpp.compute.scratch import add_scratch
 from service.core.engines.llamacpp.compute.vulkan_order import vulkan_order
@@ -85,14 +85,23 @@ def fuses_post(inputs: GraphInputs, n_seqs: int) -> bool:
     return all(node.place == g.backends[il] for node, il in g.probes)
 
 
+class TypesMatterError(Exception):
+    """A device copies a matrix of the host, although blocks were not told apart by the types of such."""
+
+
 def graph_memory(inputs: GraphInputs, batch: Batch, *, fused_post: bool) -> tuple[Footprint, ...]:
-    """Memory of the graph of a batch on each backend, the host last."""
+    """Memory of the graph of a batch on each backend, the host last.
+
+    Raises TypesMatterError where the batch needs inputs that tell types.
+    """
     g = built_graph(inputs, batch, fused_post=fused_post)
     backends, host = inputs.backends, len(inputs.backends)
     place_nodes(g.graph, backends, op_offload=inputs.op_offload)
     # a block that runs again may have its cache, and so its rope, on another device than its weights
     copies_weights = bool(inputs.moved) or inputs.op_offload or inputs.hp.n_loops > 1
     plan = split(g.graph, inputs.pipeline_copies, copies_weights=copies_weights)
+    if not inputs.types_matter and _copies_matrices(plan.splits):
+        raise TypesMatterError
     add_scratch(g.graph.nodes, backends, inputs.rules)
     _pad_copies(plan.splits, backends)
     for part in plan.splits:
@@ -112,6 +121,11 @@ def _optimised(nodes: Sequence[Node], backend: Backend, rules: frozenset[Rule]) 
     if backend == "vulkan" and "vulkan_reorders" in rules:
         nodes = vulkan_order(nodes)
     return with_notes(nodes, kept_for)
+
+
+def _copies_matrices(splits: Iterable[Split]) -> bool:
+    """Whether a weight of more than one row is copied: a single row is never quantised."""
+    return any(source.flags & WEIGHT and source.ne[1] > 1 for part in splits for source, _ in part.copied)
 
 
 def _pad_copies(splits: Iterable[Split], backends: tuple[Backend, ...]) -> None:

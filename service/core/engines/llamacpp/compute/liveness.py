@@ -59,7 +59,7 @@ class Lives:
             node.owner = -1
 
 
-def trace(upfront: Iterable[Node], steps: Iterable[Node | tuple[Node, Node]], n_backends: int) -> Lives:
+def trace(upfront: Iterable[Node], steps: Iterable[Node | tuple[Node, Node]], n_backends: int) -> Lives:  # noqa: C901 - for speed
     """Walk through a graph and note which memory is taken and given back.
 
     upfront: leafs and copies that are placed before anything else. steps: nodes in order; a pair (source, copy) copies
@@ -69,7 +69,8 @@ def trace(upfront: Iterable[Node], steps: Iterable[Node | tuple[Node, Node]], n_
     is never taken over: ggml_gallocr_is_own is false for views.
     """
     lives = Lives(n_backends)
-    take, release = lives.take, lives.release
+    take, release, events = lives.take, lives.release, lives.events
+    views, last_inplace, lasts = Op.TRANSPOSE, Op.LAST_INPLACE, OUTPUT
     for leaf in upfront:
         if leaf.owner < 0 and leaf.buffer < 0:
             take(leaf)
@@ -84,13 +85,18 @@ def trace(upfront: Iterable[Node], steps: Iterable[Node | tuple[Node, Node]], n_
             continue
         node: Node = step  # type: ignore[assignment]
         srcs = node.srcs
-        if node.view is None and not (Op.TRANSPOSE < node.op <= Op.LAST_INPLACE and _take_over(lives, node, srcs)):
+        if node.view is None and not (views < node.op <= last_inplace and _take_over(lives, node, srcs)):
             take(node)
         for src in srcs:
             left = src.children - 1
             src.children = left
-            if left == 0 and src.views == 0:
+            if left or src.views:
+                continue
+            if src.view is not None:
                 release(src)
+            elif src.owner >= 0 and not src.flags & lasts:
+                events[src.owner_backend].append(~src.owner)
+                src.owner = -1
     return lives
 
 

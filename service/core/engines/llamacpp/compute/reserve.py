@@ -7,7 +7,7 @@ from functools import lru_cache
 from service.core.architectures.hparams import Hparams
 from service.core.engines.llamacpp.compute.footprint import CELLS_PER_UNIT, SYMBOLS, Footprint, NotAffineError
 from service.core.engines.llamacpp.compute.graph_inputs import GraphInputs, graph_inputs
-from service.core.engines.llamacpp.compute.graph_memory import Batch, fuses_post, graph_memory
+from service.core.engines.llamacpp.compute.graph_memory import Batch, TypesMatterError, fuses_post, graph_memory
 from service.core.engines.llamacpp.compute.question import ComputeBuffers, ComputeQuestion
 from service.core.engines.llamacpp.compute.schedule import OFFLOAD_MIN_BATCH
 from service.core.engines.llamacpp.graphs import architecture_graph
@@ -29,7 +29,7 @@ def compute_buffers(question: ComputeQuestion) -> ComputeBuffers:
 
 def buffers_at_length(question: ComputeQuestion, cells: Mapping[str, int]) -> ComputeBuffers:
     """Buffers from graphs for this one length."""
-    return buffers_of(graph_inputs(question, symbolic=False), cells)
+    return _reserved(question, symbolic=False).buffers(cells)
 
 
 def cells_by_kind(question: ComputeQuestion) -> Mapping[str, int]:
@@ -74,60 +74,96 @@ class Graphs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Reserved:
-    """Graphs for a model on its devices; stands_for: the backend that is built for each."""
+class Part:
+    """Some of the graphs; stands_for: the backend that is built for each device."""
 
     graphs: Graphs
     stands_for: tuple[int, ...]
 
+    def sizes(self, cells: Mapping[str, int]) -> tuple[int, ...]:
+        """The buffers of these graphs where the caches have `cells`, the host's last."""
+        sizes = self.graphs.sizes(cells)
+        return (*[sizes[device] for device in self.stands_for], sizes[-1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Reserved:
+    """All graphs for a model on its devices."""
+
+    parts: Sequence[Part]
+
     def buffers(self, cells: Mapping[str, int]) -> ComputeBuffers:
         """The buffers where the caches have `cells`."""
-        sizes = self.graphs.sizes(cells)
-        return ComputeBuffers(
-            device_bytes=tuple([sizes[device] for device in self.stands_for]), host_bytes=sizes[-1]
-        )  # fmt: skip
+        sizes = self.parts[0].sizes(cells)
+        for part in self.parts[1:]:
+            sizes = tuple(map(max, sizes, part.sizes(cells)))
+        return ComputeBuffers(device_bytes=sizes[:-1], host_bytes=sizes[-1])
 
 
 def reserve_for_all_lengths(question: ComputeQuestion) -> Reserved | None:
     """Graphs of symbolic counts of cells; None where these do not stand for all counts."""
     try:
-        inputs = graph_inputs(question, symbolic=True)
-        return Reserved(graphs=_graphs(inputs), stands_for=inputs.built.stands_for)
+        return _reserved(question, symbolic=True)
     except NotAffineError:
         return None
 
 
 def buffers_of(inputs: GraphInputs, cells: Mapping[str, int]) -> ComputeBuffers:
-    """The largest buffers of all graphs that llama.cpp reserves, where the caches have `cells`.
+    """The largest buffers of all graphs that llama.cpp reserves, built from the same blocks.
 
     Raises NotAffineError where the graphs of symbolic counts of cells do not stand for all counts.
     """
-    return Reserved(graphs=_graphs(inputs), stands_for=inputs.built.stands_for).buffers(cells)
+    graphs = [_prompt(inputs)]
+    if _generation_counts(inputs):
+        graphs.append(_generation(inputs))
+    parts = [Part(graphs=each, stands_for=inputs.built.stands_for) for each in graphs]
+    return Reserved(parts=parts).buffers(cells)
+
+
+def _reserved(question: ComputeQuestion, *, symbolic: bool) -> Reserved:
+    """The prompt's graphs and, where it could need more anywhere, that of generation.
+
+    Few tokens copy no matrices from the host, so that fewer blocks stand for all.
+    Source: sched_reserve, src/llama-context.cpp:700-730 (llama.cpp in llama-cpp-python 0.3.36).
+    """
+    inputs = graph_inputs(question, symbolic=symbolic)
+    parts = [Part(graphs=_prompt(inputs), stands_for=inputs.built.stands_for)]
+    if _generation_counts(inputs):
+        try:
+            plain = graph_inputs(question, symbolic=symbolic, types_matter=False)
+            parts.append(Part(graphs=_generation(plain), stands_for=plain.built.stands_for))
+        except TypesMatterError:
+            parts.append(Part(graphs=_generation(inputs), stands_for=inputs.built.stands_for))
+    return Reserved(parts=parts)
 
 
 @lru_cache(maxsize=4096)
-def _graphs(inputs: GraphInputs) -> Graphs:
-    """The prompt's graph and, where they could need more anywhere, those of generation and of one sequence alone.
-
-    Source: sched_reserve, src/llama-context.cpp:700-730 (llama.cpp in llama-cpp-python 0.3.36).
-    """
+def _prompt(inputs: GraphInputs) -> Graphs:
+    """The graphs of the largest prompt, and of the largest of one sequence alone where that may need more."""
     ctx, n_seqs = inputs.ctx, inputs.ctx.n_seq_max
     batches = [Batch(n_tokens=pad(ctx.n_tokens, n_seqs), n_seqs=n_seqs, n_outputs=ctx.n_outputs)]
-    if not inputs.fit_view:
-        if _generation_counts(inputs):
-            batches.append(Batch(n_tokens=n_seqs, n_seqs=n_seqs, n_outputs=n_seqs))
-        if n_seqs > 1 and architecture_graph(inputs.model.architecture).reserves_one_sequence:
-            batches.append(Batch(n_tokens=ctx.n_tokens, n_seqs=1, n_outputs=ctx.n_outputs))
+    if not inputs.fit_view and n_seqs > 1 and architecture_graph(inputs.model.architecture).reserves_one_sequence:
+        batches.append(Batch(n_tokens=ctx.n_tokens, n_seqs=1, n_outputs=ctx.n_outputs))
     fused_post = fuses_post(inputs, n_seqs)
     return Graphs([graph_memory(inputs, batch, fused_post=fused_post) for batch in batches])
 
 
+@lru_cache(maxsize=4096)
+def _generation(inputs: GraphInputs) -> Graphs:
+    """The graph of one token for each sequence."""
+    n_seqs = inputs.ctx.n_seq_max
+    batch = Batch(n_tokens=n_seqs, n_seqs=n_seqs, n_outputs=n_seqs)
+    return Graphs([graph_memory(inputs, batch, fused_post=fuses_post(inputs, n_seqs))])
+
+
 def _generation_counts(inputs: GraphInputs) -> bool:
-    """Whether the graph of single tokens may need more memory than the prompt's.
+    """Whether the graph of single tokens is reserved and may need more memory than the prompt's.
 
     It has the same nodes, each no larger, unless few tokens gather the cells that an indexer picks, or operations with
-    host weights stay on the host for few rows.
+    host weights stay on the host for few rows. Fit looks at the prompt's alone.
     """
     ctx = inputs.ctx
     same_places = inputs.fully_offloaded and (not inputs.op_offload or not inputs.moved)
-    return not same_places or inputs.hp.indexer_kpool > 0 or ctx.n_tokens < OFFLOAD_MIN_BATCH * ctx.n_seq_max
+    return not inputs.fit_view and (
+        not same_places or inputs.hp.indexer_kpool > 0 or ctx.n_tokens < OFFLOAD_MIN_BATCH * ctx.n_seq_max
+    )

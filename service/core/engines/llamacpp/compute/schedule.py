@@ -5,6 +5,7 @@ Source: ggml_backend_sched_split_graph, ggml/src/ggml-backend.cpp:1068-1608 (lla
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from service.core.engines.llamacpp.buffer_types import buffer_rules
@@ -48,9 +49,7 @@ class Schedule:
     @property
     def steps(self) -> Iterator[Node | tuple[Node, Node]]:
         """What the allocator walks through: each split's copies, then its nodes."""
-        for part in self.splits:
-            yield from part.copied
-            yield from part.nodes
+        return chain.from_iterable([steps for part in self.splits for steps in (part.copied, part.nodes)])
 
 
 def assign_weights(nodes: Sequence[Node], backends: Sequence[Backend], unable: Unable, *, op_offload: bool) -> None:
@@ -60,6 +59,7 @@ def assign_weights(nodes: Sequence[Node], backends: Sequence[Backend], unable: U
     Source: ggml_backend_sched_backend_id_from_cur, ggml-backend.cpp:921-987.
     """
     host = len(backends)
+    last_view, unweighted, weight = Op.TRANSPOSE, (Op.ROPE, Op.FLASH_ATTN_EXT), WEIGHT
     for node in nodes:
         if node.place >= 0:
             continue
@@ -67,10 +67,10 @@ def assign_weights(nodes: Sequence[Node], backends: Sequence[Backend], unable: U
             node.place = node.buffer
             continue
         op = node.op
-        if op <= Op.TRANSPOSE or op in (Op.ROPE, Op.FLASH_ATTN_EXT):
+        if op <= last_view or op in unweighted:
             continue
         for src in node.srcs:
-            if src.flags & WEIGHT:
+            if src.flags & weight:
                 place = src.buffer
                 if place == host and op_offload and batch_rows(node) >= OFFLOAD_MIN_BATCH:
                     place = _offload_to(node, backends, unable)
@@ -166,8 +166,9 @@ def split(graph: Graph, n_copies: int, *, copies_weights: bool) -> Schedule:
     segment: list[Node] = []
     current = next(node.place for node in graph.nodes if node.op > Op.TRANSPOSE)
     splits = [Split(current, crossing, segment)]
+    last_view = Op.TRANSPOSE
     for node in graph.nodes:
-        if node.op <= Op.TRANSPOSE:
+        if node.op <= last_view:
             segment.append(node)
             continue
         place = node.place
@@ -200,7 +201,10 @@ def split(graph: Graph, n_copies: int, *, copies_weights: bool) -> Schedule:
 
 
 def _needs_weight_copy(node: Node, place: int) -> bool:
-    return any(src.flags & WEIGHT and src.buffer != place for src in node.srcs)
+    for src in node.srcs:  # noqa: SIM110 - asked for nearly every node
+        if src.flags & WEIGHT and src.buffer != place:
+            return True
+    return False
 
 
 def _copy_of(src: Node, place: int, n_copies: int) -> Node:
