@@ -1,11 +1,12 @@
 """Split mode tensor: every device holds a slice of every layer."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from service.core.architectures.hparams import Hparams
+from service.core.engines.llamacpp.alike_tensors import CutKinds, alike_tensors, layer_turns, loaded_shape
 from service.core.engines.llamacpp.buckets import LoadedTensor
 from service.core.engines.llamacpp.buffer_types import buffer_rules
 from service.core.engines.llamacpp.cache_layout import CacheLayout
@@ -89,20 +90,6 @@ class TensorSplit:
         raise aborts(name, f"block {il} has no {references[-1]}.weight to go by")
 
 
-@lru_cache(maxsize=256)
-def layer_turns(hp: Hparams) -> tuple[int, ...]:
-    """How many earlier layers are of the same sort: the device that comes first in sharing out a layer.
-
-    Source: get_il_eff, src/llama-model.cpp:440-450 (llama.cpp in llama-cpp-python 0.3.36).
-    """
-    seen: dict[tuple[bool, bool], int] = {}
-    turns = []
-    for kind in zip(hp.is_recr, hp.is_swa, strict=True):
-        turns.append(seen.get(kind, 0))
-        seen[kind] = turns[-1] + 1
-    return tuple(turns)
-
-
 def cut_segment(segment: Segment, shares: Sequence[float], n_devices: int, turn: int) -> tuple[int, ...]:
     """Elements of every device of one segment, its repeats included.
 
@@ -127,13 +114,6 @@ def cut_segment(segment: Segment, shares: Sequence[float], n_devices: int, turn:
     return tuple(elements)
 
 
-def _shape(tensor: Tensor, name: str, hp: Hparams) -> tuple[int, ...]:
-    """Shape as loaded: one grouped projection is stored flat and loaded in groups (src/models/deepseek4.cpp:120)."""
-    if name == "attn_output_a.weight" and hp.dsv4_o_group_count:
-        return tensor.shape[0], hp.dsv4_o_lora_rank, hp.dsv4_o_group_count
-    return tensor.shape
-
-
 def _slice_bytes(shape: tuple[int, ...], tensor_type: TensorType, axis: int, length: int, backend: Backend) -> int:
     """Allocated bytes of a slice of `length` along `axis`."""
     sliced = [length if dimension == axis else size for dimension, size in enumerate(shape)]
@@ -144,7 +124,7 @@ def _slice_bytes(shape: tuple[int, ...], tensor_type: TensorType, axis: int, len
 
 
 def _split_tensor(split: TensorSplit, name: str, il: int | None, tensor: Tensor) -> list[int]:
-    shape = _shape(tensor, name, split.hp)
+    shape = loaded_shape(tensor, name, split.hp)
     slices = split.slices(name, il, shape, tensor.type)
     lengths = slices.lengths or (0,) * len(split.backends)
     return [
@@ -153,15 +133,8 @@ def _split_tensor(split: TensorSplit, name: str, il: int | None, tensor: Tensor)
     ]
 
 
-def _name_within_block(loaded: LoadedTensor) -> tuple[str, int | None]:
-    """Name without the block, and the block of `blk.` tensors; others count as outside blocks."""
-    if loaded.tensor.name.startswith("blk."):
-        return loaded.tensor.name.split(".", 2)[2], loaded.kind.block
-    return loaded.tensor.name, None
-
-
 def _share(loaded: LoadedTensor, size_bytes: int) -> Weights:
-    """Weights of one slice; experts in proportion."""
+    """Weights of slices of so many bytes; experts in proportion."""
     return Weights(
         weights_bytes=size_bytes,
         expert_bytes=size_bytes if loaded.kind.is_routed_expert else 0,
@@ -179,8 +152,8 @@ def tensor_split(model: Model, hp: Hparams, backends: tuple[Backend, ...], share
 def split_weights(split: TensorSplit, layout: WeightLayout, slots: SlotMap) -> PlacedWeights:
     """Weights of every device where the slots of the joint device (0 in `slots`) are cut; memoised.
 
-    Tensors of slots on the host stay there whole, as do overridden ones. Raises Unsupported where a tensor cannot be
-    cut.
+    Tensors of slots on the host stay there whole, as do overridden ones. One of each kind of tensors is cut.
+    Raises Unsupported where a tensor cannot be cut.
     Source: src/llama-model.cpp:377-884, ggml/src/ggml-backend-meta.cpp:1718-1770
     (llama.cpp in llama-cpp-python 0.3.36).
     """
@@ -191,13 +164,13 @@ def split_weights(split: TensorSplit, layout: WeightLayout, slots: SlotMap) -> P
     _, begin = slots.range_of(CPU)
     host = input_weights(layout) + pinned_weights(layout, CPU, "cpu") + slot_sums(layout, "cpu").held[begin]
     devices = [NO_WEIGHTS] * len(split.backends)
-    for loaded in (loaded for tensors in layout.by_slot[begin:] for loaded in tensors):
+    for alike in alike_tensors(split.model, layout, begin, len(devices)):
+        loaded = alike.first
         if not holds(loaded.op, loaded.tensor):
-            host += weights_of((loaded,), "cpu")
+            host += weights_of((loaded,) * alike.count, "cpu")
             continue
-        name, il = _name_within_block(loaded)
-        for device, size_bytes in enumerate(_split_tensor(split, name, il, loaded.tensor)):
-            devices[device] += _share(loaded, size_bytes)
+        for device, size_bytes in enumerate(_split_tensor(split, alike.name, alike.il, loaded.tensor)):
+            devices[device] += _share(loaded, alike.count * size_bytes)
     for shared in layout.shared:
         targets = copies(shared, layout, slots, (holds(shared.op, shared.tensor),))
         for target in targets:
@@ -223,10 +196,14 @@ def _row_slices(
     """How often each way of sharing out a row occurs: elements per device → layers. Mirrored rows go to all in full."""
     name = _CACHE_NAMES.get(layout.kind, ("", ""))[position]
     counts: Counter[tuple[int, ...]] = Counter()
+    kinds, known = CutKinds(split.model, split.hp, len(split.backends)), dict[Hashable, tuple[int, ...]]()
     for il, width in enumerate((layout.first, layout.second)[position][first_layer:end_layer], first_layer):
         if width:
-            slices = split.slices(name, il, (width,), _UNQUANTISED)
-            counts[slices.lengths or (width,) * len(split.backends)] += 1
+            kind = kinds.of(name, il, (width,))
+            if kind not in known:
+                slices = split.slices(name, il, (width,), _UNQUANTISED)
+                known[kind] = slices.lengths or (width,) * len(split.backends)
+            counts[known[kind]] += 1
     return counts
 
 

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.core.architectures.hparams import read_hparams
+from service.core.engines.llamacpp.alike_tensors import layer_turns
 from service.core.engines.llamacpp.kv_cache import kv_index
 from service.core.engines.llamacpp.slots import split_slots
 from service.core.engines.llamacpp.split_axes import MIRRORED, split_axis
 from service.core.engines.llamacpp.split_parts import Segment, segment_lengths
 from service.core.engines.llamacpp.tensor_split import (
     cut_segment,
-    layer_turns,
     reduction_bytes,
     split_caches,
     split_weights,

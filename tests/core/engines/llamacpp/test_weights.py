@@ -10,7 +10,7 @@ from service.core.architectures.hparams import read_hparams
 from service.core.engines.llamacpp.buckets import buckets
 from service.core.engines.llamacpp.overrides import Override
 from service.core.engines.llamacpp.slots import CPU, split_slots
-from service.core.engines.llamacpp.weights import PlacedWeights, place_weights, slot_sums, weight_layout
+from service.core.engines.llamacpp.weights import PlacedWeights, place_weights, slot_sums, weight_layout, weights_of
 from service.core.types import Backend, Tensor
 from tests.golden_rows import PLACEMENT_FILES, GoldenRow, golden_rows
 from tests.models import load_model
@@ -171,3 +171,23 @@ def test_tied_embeddings_sent_to_the_output_card_are_held_once() -> None:
     placed_weights = place_weights(layout, split_slots(hp.n_layer_all, 999, (1.0,)), ("rpc",))
     assert placed_weights.host.weights_bytes == 0
     assert placed_weights.devices[0].weights_bytes == sum(tensor.size_bytes for tensor in model.tensors)
+
+
+@pytest.mark.parametrize("backend", ["cuda", "vulkan"])
+@pytest.mark.parametrize("n_cpu_moe", [1, 20, 47])
+def test_experts_of_some_blocks_are_moved_by_themselves(backend: Backend, n_cpu_moe: int) -> None:
+    """Sums that are joined of those with all experts and with none are those of the tensors that stay."""
+    model = load_model("qwen3-30b-a3b:Q4_K_M")
+    hp = read_hparams(model)
+    layout, whole = (weight_layout(model, hp, (), n) for n in (n_cpu_moe, 0))
+    moved = [
+        loaded
+        for slot, tensors in enumerate(whole.by_slot)
+        for loaded in tensors
+        if slot < n_cpu_moe and loaded.kind.is_routed_expert
+    ]
+    assert set(layout.locations) == {loaded.tensor.name for loaded in moved}
+    held, all_held = slot_sums(layout, backend).held, slot_sums(whole, backend).held
+    assert held[-1] + weights_of(moved, backend) == all_held[-1]
+    assert held[0] == all_held[0]
+    assert held[-1] - held[n_cpu_moe] == all_held[-1] - all_held[n_cpu_moe]

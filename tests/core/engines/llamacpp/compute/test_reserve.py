@@ -8,7 +8,7 @@ from service.core.engines.llamacpp.compute import compute_buffers
 from service.core.engines.llamacpp.compute.graph_inputs import graph_inputs
 from service.core.engines.llamacpp.compute.graph_memory import Batch, graph_memory
 from service.core.engines.llamacpp.compute.question import ComputeQuestion
-from service.core.engines.llamacpp.compute.reserve import cells_by_kind
+from service.core.engines.llamacpp.compute.reserve import buffers_of, cells_by_kind
 from service.core.problems import PlanProblem
 from service.core.types import Backend, Model
 from service.core.units import MIB
@@ -81,3 +81,15 @@ def test_offloaded_experts_pass_through_the_first_card() -> None:
     expert = model.tensor_by_name["blk.0.ffn_up_exps.weight"].size_bytes
     cuda, rpc = (compute_buffers(question(model, backends=(b,), n_cpu_moe=48)).device_bytes[0] for b in ("cuda", "rpc"))
     assert expert < cuda - rpc < 4 * expert
+
+
+@pytest.mark.parametrize("parallel", [1, 40])
+@pytest.mark.parametrize("case", [{"n_cpu_moe": 20}, {"on_host": 20}], ids=str)
+def test_types_of_weights_matter_only_where_these_are_copied(case: dict[str, Any], parallel: int) -> None:
+    """Blocks that differ in types alone stand for each other where single tokens are computed, if these are few."""
+    asked = question(
+        load_model("qwen3-30b-a3b:Q4_K_M"), backends=("cuda", "cuda"), parallel=parallel, context_tokens=40960, **case
+    )
+    typed, plain = (graph_inputs(asked, symbolic=False, types_matter=matter) for matter in (True, False))
+    assert len(plain.built.layers) < len(typed.built.layers)
+    assert compute_buffers(asked) == buffers_of(typed, cells_by_kind(asked))
