@@ -8,6 +8,7 @@ from typing import Any
 import tomli
 
 from service.builtin import builtin_folder
+from service.catalog.model_names import vocabulary
 from service.core.engines.vllm.extras import NO_EXTRAS, Extras
 from service.core.engines.vllm.model import Vision
 
@@ -16,15 +17,23 @@ DEFAULT_FORMAT = "BF16"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedModel:
-    """One model: the format its maker publishes, where each format is, and what its language model does not show."""
+    """One model: the format its maker publishes, where each format is, and what its language model does not show.
 
+    shapes: the model of model_db whose header has its shapes, where it has none of its own; trained_context_tokens:
+    where that differs. aliases: formats that its maker calls otherwise.
+    """
+
+    name: str = ""
     native: str = DEFAULT_FORMAT
     repositories: Mapping[str, str]
     extras: Extras = NO_EXTRAS
     encoder: str | None = None
+    aliases: Mapping[str, str]
+    shapes: str | None = None
+    trained_context_tokens: int | None = None
 
 
-_UNKNOWN = PublishedModel(repositories={})
+_UNKNOWN = PublishedModel(repositories={}, aliases={})
 
 
 @cache
@@ -40,9 +49,20 @@ def published_model(name: str | None) -> PublishedModel:
     return published_models().get(name or "", _UNKNOWN)
 
 
+def model_with_shapes_of_another(name: str) -> PublishedModel | None:
+    """A model that only this file lists, by the words of its name; None where there is none."""
+    wanted = vocabulary().telling(name)
+    others = (each for each in published_models().values() if each.shapes is not None)
+    return next((each for each in others if vocabulary().telling(each.name) == wanted), None)
+
+
 def _model(name: str, row: Mapping[str, Any], encoders: Mapping[str, Mapping[str, Any]]) -> PublishedModel:
     encoder = row.get("encoder")
     return PublishedModel(
+        name=name,
+        shapes=row.get("shapes"),
+        aliases=row.get("aliases", {}),
+        trained_context_tokens=row.get("trained_context_tokens"),
         native=row.get("native", DEFAULT_FORMAT),
         repositories={each: repository.format(name=name) for each, repository in row.get("repositories", {}).items()},
         extras=Extras(

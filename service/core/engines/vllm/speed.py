@@ -9,10 +9,12 @@ from service.core.engines.vllm.kv_cache import token_bytes
 from service.core.engines.vllm.model import Layer
 from service.core.engines.vllm.speed_constants import (
     AGGREGATE_RANGE_FRACTION,
+    ATTENTION_FRACTION,
     BANDWIDTH_FRACTION_BY_BITS,
     COMPUTE_FRACTION,
     DECODE_RANGE_FRACTION,
     EAGER_FACTOR,
+    EXPERT_BATCH_FRACTION,
     EXPERT_LAYER_S,
     LAYER_S,
     MEETING_S,
@@ -21,13 +23,13 @@ from service.core.engines.vllm.speed_constants import (
     SHARED_BRIDGE_FRACTION,
     STAGE_S,
     STEP_S,
-    WIDENING_FRACTION,
 )
 from service.core.links.all_reduce import Implementation, all_reduce
 from service.core.links.rates import PINNED_COPY_FRACTION
 from service.core.links.topology import link_bytes_per_s, slowest_path
+from service.core.power_limits import limited_speed
 from service.core.speed import Assumptions, Basis, Limit, Step, prefill_flops_per_s
-from service.core.speed_constants import ATTENTION_RATE_FRACTION, generation_of
+from service.core.speed_constants import generation_of
 from service.core.types import Rig, Workload
 from service.core.units import MIB
 
@@ -139,8 +141,10 @@ def _rank_time(
     model, gpu = deployment.model, deployment.gpus[rank.card]
     scheme = FORMATS[model.scheme]
     fraction = assumptions.bandwidth_fraction or BANDWIDTH_FRACTION_BY_BITS[scheme.weight_bits]
+    limited = limited_speed(gpu.power_limit_w, gpu.tdp_w)
     read = _read_bytes(deployment, rank, streams, depth, ignore_kv=assumptions.ignore_kv_reads)
-    rate = (gpu.bandwidth_bytes_per_s or 1.0) * fraction
+    rate = (gpu.bandwidth_bytes_per_s or 1.0) * fraction * limited.decode_fraction
+    scattered = _further_expert_bytes(deployment, rank, streams) * (1 / EXPERT_BATCH_FRACTION - 1)
     blocks = len(rank.blocks)
     fixed = assumptions.fixed_s_per_device
     if fixed is None:
@@ -152,8 +156,8 @@ def _rank_time(
     return StageTime(
         name=gpu.slug,
         read_bytes=read,
-        reading_s=read / rate + offloaded_s,
-        computing_s=flops / (compute * COMPUTE_FRACTION) if compute else 0.0,
+        reading_s=(read + scattered) / rate + offloaded_s,
+        computing_s=flops / (compute * COMPUTE_FRACTION * limited.prefill_fraction) if compute else 0.0,
         fixed_s=fixed,
         reducing_s=_reducing_s(deployment, rank, streams, rig),
     )
@@ -161,16 +165,22 @@ def _rank_time(
 
 def _read_bytes(deployment: Deployment, rank: Rank, streams: int, depth: int, *, ignore_kv: bool) -> int:
     """Weights that a step of `streams` tokens reads, more experts with more tokens, and the cache of every sequence."""
-    model, weights = deployment.model, rank.weights
-    read = weights.active_bytes
-    if model.experts and streams > 1:
-        used = model.experts_used / model.experts
-        # of independently routed tokens, the share of experts that at least one of them takes
-        touched = 1 - (1 - used) ** streams
-        read += round(weights.expert_bytes * (touched - used))
+    read = rank.weights.active_bytes + _further_expert_bytes(deployment, rank, streams)
     if ignore_kv:
         return read
     return read + streams * cache_read_bytes(deployment, rank.blocks, depth)
+
+
+def _further_expert_bytes(deployment: Deployment, rank: Rank, streams: int) -> int:
+    """Bytes of experts that a batch reads beyond those of one token.
+
+    Of independently routed tokens, the share of experts that at least one of them takes is 1 - (1 - used)^tokens.
+    """
+    model = deployment.model
+    if not model.experts or streams == 1:
+        return 0
+    used = model.experts_used / model.experts
+    return round(rank.weights.expert_bytes * (1 - (1 - used) ** streams - used))
 
 
 def cache_read_bytes(deployment: Deployment, blocks: range, depth: int) -> int:
@@ -238,16 +248,12 @@ def _prompt_s(deployment: Deployment, rank: Rank, workload: Workload, chunks: in
     rate = prefill_flops_per_s(gpu)
     if not rate:
         return None
-    scheme = FORMATS[model.scheme]
-    native = scheme.native_capability
-    widened = scheme.method is not None and (
-        native is None or gpu.compute_capability is None or gpu.compute_capability < native
-    )
-    rate *= COMPUTE_FRACTION * (WIDENING_FRACTION if widened else 1.0)
+    rate *= COMPUTE_FRACTION
+    rate *= limited_speed(gpu.power_limit_w, gpu.tdp_w).prefill_fraction
     tokens, share = workload.prompt_tokens, len(rank.blocks) / len(model.layers) / tp
     matrices = 2.0 * model.active_parameters * tokens * share / rate
-    attention = _attention_flops(deployment, rank.blocks, workload) / tp / (rate * ATTENTION_RATE_FRACTION)
-    fraction = BANDWIDTH_FRACTION_BY_BITS[scheme.weight_bits]
+    attention = _attention_flops(deployment, rank.blocks, workload) / tp / (rate * ATTENTION_FRACTION)
+    fraction = BANDWIDTH_FRACTION_BY_BITS[FORMATS[model.scheme].weight_bits]
     held = rank.weights.stored_bytes
     reading = chunks * held / ((gpu.bandwidth_bytes_per_s or 1.0) * fraction)
     chunk = -(-tokens // chunks)

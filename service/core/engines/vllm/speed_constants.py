@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 SOURCE = "fitted to public vLLM runs of 2026 on RTX 3090 and RTX PRO 6000; single runs of one setting differ by 30 %"
 
-BANDWIDTH_FRACTION_BY_BITS: Mapping[int, float] = MappingProxyType({16: 0.62, 8: 0.72, 4: 0.6})
+BANDWIDTH_FRACTION_BY_BITS: Mapping[int, float] = MappingProxyType({16: 0.6, 8: 0.76, 4: 0.55})
 """Share of the memory bandwidth that reading weights of so many bits reaches in decode. Source: public runs."""
 
 LAYER_S = 40e-6
@@ -31,15 +31,20 @@ MEETING_S = 8e-6
 STAGE_S = 60e-6
 """Handing the hidden state to the next pipeline stage. Assumed: one NCCL send and receive."""
 
-SHARED_BRIDGE_FRACTION = 0.4
+SHARED_BRIDGE_FRACTION = 0.2
 """Share that large all-reduces of more than two ranks reach of what two reach: they share the host's bridges.
 
-Source: time to first token of public runs, 3.5 GB/s a card with four cards and 10 GB/s with two.
+Source: time to first token of public runs, 2.7 GB/s of a generation 3 link with four cards.
 """
-COMPUTE_FRACTION = 0.8
+COMPUTE_FRACTION = 1.0
 """Share of core/speed's prompt rate that vLLM's kernels reach. Source: time to first token of public runs."""
-WIDENING_FRACTION = 0.85
-"""Further share where weights are widened to 16 bits first. Source: public runs of 4-bit formats on Ampere."""
+ATTENTION_FRACTION = 0.4
+"""Rate of attention against that of the weights in prefill. Source: public runs of 131,072 and 253,956 tokens."""
+EXPERT_BATCH_FRACTION = 0.6
+"""Share of the weights' rate at which a batch reads the experts that its further tokens take, in many small matrices.
+
+Source: public runs of 2 to 32 streams on a mixture of 512 experts.
+"""
 DECODE_RANGE_FRACTION = 0.3
 """Half-width of the range of decode. Source: what one constant per format and number of ranks gives."""
 AGGREGATE_RANGE_FRACTION = 0.5

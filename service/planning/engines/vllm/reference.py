@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from service.catalog.model_index import ID_PREFIX, ResolvedModel
 from service.catalog.model_names import quant_key
 from service.catalog.models import ModelCatalog
-from service.catalog.vllm_models import PublishedModel, published_model
+from service.catalog.vllm_models import PublishedModel, model_with_shapes_of_another, published_model
 from service.contract.model_reference import ModelReference
 from service.core.engines.vllm.derived import derived_model
 from service.core.engines.vllm.formats import FORMATS
@@ -23,7 +24,7 @@ _SPELLINGS = {
     "AWQINT4": "AWQ", "W8A8": "INT8", "FP4": "NVFP4", "MXFP4MOE": "MXFP4",
 }  # fmt: skip
 # formats that only models have whose maker publishes them
-_NATIVE_ONLY = ("MXFP4", "MXFP4-FP8", "FBGEMM-FP8")
+_NATIVE_ONLY = ("MXFP4", "MXFP4-FP8", "FBGEMM-FP8", "INT4-EXPERTS")
 # the format whose size is closest to a GGUF mix's, by the bits in its name
 _CLOSEST = ((r"F16|F32", "BF16"), (r"(I?Q8|Q6)", "FP8"), (r".*", "AWQ"))
 _TRAILING_FORMAT = re.compile(
@@ -54,19 +55,35 @@ def checkpoint_of(reference: ModelReference, sources: Sources) -> NamedCheckpoin
         )
     models = sources.catalogues.models
     name, asked = _split(reference)
-    resolved = _resolve(models, name if asked else reference, reference)
-    published = published_model(resolved.row.name)
+    other = model_with_shapes_of_another(name if asked else reference.partition(":")[0])
+    resolved = _resolve(models, (other.shapes or "") if other else name if asked else reference, reference)
+    published = other or published_model(resolved.row.name)
+    called = published.name or resolved.row.name
     scheme = asked or _scheme_of_row(resolved, published, reference)
-    _refuse_unpublished(scheme, published, resolved)
+    scheme = published.aliases.get(scheme, scheme)
+    _refuse_unpublished(scheme, published, called)
     model = derived_model(models.model(resolved.row), scheme, published.extras)
+    if other is not None:
+        trained = other.trained_context_tokens or model.trained_context_tokens
+        model = _renamed(model, called, trained)
     repository = published.repositories.get(scheme)
+    notes = [note for note in resolved.notes if not note.startswith("No quant")]
+    if other is not None:
+        notes.append(f"{called} has the shapes of {resolved.row.name}.")
+    if not asked and ":" not in reference:
+        notes.append(f"No format was named: {called}:{scheme} is meant.")
     return NamedCheckpoint(
         model=model,
-        checkpoint=repository or f"./{resolved.row.name}-{scheme}",
+        checkpoint=repository or f"./{called}-{scheme}",
         is_published=repository is not None,
-        notes=tuple(note for note in resolved.notes if not note.startswith("No quant"))
-        + (() if asked or ":" in reference else (f"No format was named: {resolved.row.name}:{scheme} is meant.",)),
+        notes=tuple(notes),
     )
+
+
+@lru_cache(maxsize=256)
+def _renamed(model: VllmModel, name: str, trained_context_tokens: int) -> VllmModel:
+    """A model under the name of another of the same shapes, the same object every time."""
+    return replace(model, name=name, trained_context_tokens=trained_context_tokens)
 
 
 def _split(reference: str) -> tuple[str, str | None]:
@@ -115,11 +132,11 @@ def _scheme_of_row(resolved: ResolvedModel, published: PublishedModel, reference
     )
 
 
-def _refuse_unpublished(scheme: str, published: PublishedModel, resolved: ResolvedModel) -> None:
+def _refuse_unpublished(scheme: str, published: PublishedModel, called: str) -> None:
     known = (published.native, *published.repositories)
     if scheme in _NATIVE_ONLY and scheme not in known:
         raise Unsupported(
-            f"{resolved.row.name} is not published as {scheme}: name {resolved.row.name}:{published.native}.",
-            suggestions=[f"{resolved.row.name}:{each}" for each in dict.fromkeys((*known, "FP8", "AWQ"))],
+            f"{called} is not published as {scheme}: name {called}:{published.native}.",
+            suggestions=[f"{called}:{each}" for each in dict.fromkeys((*known, "FP8", "AWQ"))],
             fields=("model",),
         )
