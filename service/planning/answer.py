@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from service.contract.estimate import Estimate
 from service.contract.plan import (
+    Alternative,
     BreakdownStep,
     Command,
     CommandNote,
@@ -20,6 +21,7 @@ from service.core.engines.llamacpp.needs import overhead_bytes
 from service.core.memory import shortfall_bytes
 from service.core.speed_constants import BACKENDS, TOGETHER_PREFILL_RANGE_FRACTION
 from service.planning.advice import advice_of
+from service.planning.alternatives import RunnerUp, runners_up
 from service.planning.companion_answer import companion_plans, draft_plan, mmproj_plan
 from service.planning.explanation import explanation_of
 from service.planning.findings import Findings
@@ -35,6 +37,7 @@ from service.planning.warnings import warnings_of
 def plan_of(findings: Findings) -> Plan:
     """Shape everything found as the contract's Plan."""
     verdict, work = findings.verdict, work_of(findings)
+    others = runners_up(findings)
     power, links = power_of(findings.rig, work), links_of(findings.rig, work)
     return Plan(
         id=plan_id(findings),
@@ -54,9 +57,23 @@ def plan_of(findings: Findings) -> Plan:
         power=power,
         links=links,
         warnings=warnings_of(findings, hardware_warnings_of(findings.rig, work.mode)),
-        advice=advice_of(findings),
-        alternatives=[],
-        explanation=[*explanation_of(findings), *hardware_steps(power, links)],
+        advice=advice_of(findings, others),
+        alternatives=[_alternative(each) for each in others],
+        explanation=[*explanation_of(findings, others), *hardware_steps(power, links)],
+    )
+
+
+def _alternative(other: RunnerUp) -> Alternative:
+    speed = _speed(other.findings)
+    return Alternative(
+        label=other.label,
+        engine=_engine(other.findings),
+        verdict=other.findings.verdict,
+        decode_tokens_per_s=speed.decode_tokens_per_s if speed else None,
+        prefill_tokens_per_s=speed.prefill_tokens_per_s if speed else None,
+        max_context_tokens=other.findings.max_context_tokens,
+        busiest_device_bytes=max((need.total_bytes for need in other.findings.choice.needs[:-1]), default=0),
+        argv=_command(other.findings).argv,
     )
 
 

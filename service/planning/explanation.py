@@ -12,21 +12,24 @@ from service.core.speed_constants import (
 )
 from service.core.types import Rig
 from service.core.units import GIB
+from service.planning.alternatives import RunnerUp
 from service.planning.companion_answer import draft_plan, mmproj_plan
+from service.planning.divisions import division_steps
 from service.planning.findings import Findings
 from service.planning.fit import fit_steps
 
 _COMPANIONS = {"draft": "the draft", "mmproj": "the projector"}
 
 
-def explanation_of(findings: Findings) -> list[str]:
-    """All steps in order."""
+def explanation_of(findings: Findings, others: Sequence[RunnerUp] = ()) -> list[str]:
+    """All steps in order; others: what the choice was compared with."""
     return [
         *_model_step(findings),
         *_memory_steps(findings.rig),
         *fit_steps(findings),
         *_context_steps(findings),
         *_split_steps(findings),
+        *division_steps(findings, others),
         *_companion_steps(findings),
         *_speed_steps(findings),
     ]

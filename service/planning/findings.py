@@ -10,6 +10,7 @@ from service.core.engines.llamacpp.fit import Fit
 from service.core.engines.llamacpp.placed import CompanionBytes, HostPlacement
 from service.core.engines.llamacpp.placement import Placement
 from service.core.engines.llamacpp.question import Choice
+from service.core.engines.llamacpp.search.rivals import Rival
 from service.core.engines.llamacpp.speed import Speed
 from service.core.memory import Verdict, verdict
 from service.core.model_facts import ModelFacts
@@ -23,7 +24,7 @@ class Findings:
 
     notes: what was read into the model's name. companion_notes: what was read into those of a draft or a projector,
     by field. max_context_tokens: with the choices made. offloaded: whether the host holds what cards could hold.
-    fit: what llama.cpp's own --fit did, where it was to choose.
+    fit: what llama.cpp's own --fit did, where it was to choose. rivals: choices that this one is compared with.
     """
 
     request: PlanRequest
@@ -37,6 +38,7 @@ class Findings:
     max_context_tokens: int
     offloaded: bool
     fit: Fit | None = None
+    rivals: Sequence[Rival] = ()
 
     @property
     def model(self) -> Model:

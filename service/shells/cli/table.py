@@ -5,10 +5,11 @@ from rich.table import Table
 from rich.text import Text
 
 from service.contract.estimate import Estimate
-from service.contract.plan import DevicePlan, Plan
+from service.contract.plan import Alternative, DevicePlan, Plan
 from service.core.units import GIB
 
 MOST_BAR_CELLS, LEAST_BAR_CELLS = 10, 4
+MOST_ALTERNATIVES = 4
 LONGEST_NAME = 18
 # columns of the table besides names and bar
 OTHER_CELLS = 52
@@ -40,7 +41,20 @@ def render(plan: Plan, width: int) -> RenderableType:
         for warning in plan.warnings
     ]
     notes += [Text(f"advice: {advice.message}", style="green") for advice in plan.advice]
-    return Group(*parts, *([""] if notes else []), *notes)
+    others: list[RenderableType] = [_other(other) for other in plan.alternatives[:MOST_ALTERNATIVES]]
+    return Group(*parts, *([""] if others else []), *others, *([""] if notes else []), *notes)
+
+
+def _other(other: Alternative) -> Text:
+    """A runner-up in a line: what it is, how fast, how much context, and whether it fits."""
+    parts = [f"or {other.label}: {_VERDICTS[other.verdict][0].lower()}"]
+    if other.decode_tokens_per_s is not None:
+        parts.append(f"decode {_short(other.decode_tokens_per_s.mid)} tok/s")
+    if other.prefill_tokens_per_s is not None:
+        parts.append(f"prefill {_short(other.prefill_tokens_per_s.mid)} tok/s")
+    if other.max_context_tokens:
+        parts.append(f"up to {other.max_context_tokens:,} tokens")
+    return Text("; ".join(parts))
 
 
 def _headline(plan: Plan) -> Text:

@@ -1,4 +1,7 @@
-"""What each card takes for the blocks and for the output layer, as the speed model itself says."""
+"""What each card takes for the blocks and for the output layer, as the speed model itself says.
+
+Source: service/core/engines/llamacpp/speed.py, asked about cards by themselves.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

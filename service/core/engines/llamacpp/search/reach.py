@@ -1,4 +1,7 @@
-"""How far a card's memory reaches: from which slot on it can hold everything up to another one."""
+"""How far a card's memory reaches: from which slot on it can hold everything up to another one.
+
+Source: a card holds consecutive slots, src/llama-model.cpp:1556-1614 (llama.cpp in llama-cpp-python 0.3.36).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,24 +1,16 @@
-"""What would be better, as codes with their numbers."""
+"""Advice to leave cards out."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 
 from service.contract.plan import Advice
 from service.core.engines.llamacpp.choices import largest_context
+from service.core.engines.llamacpp.search.judge import LEAST_GAIN
 from service.core.engines.llamacpp.speed import decode_on_one
 from service.planning.findings import Findings
-from service.planning.fit import fit_advice
-
-# less than the noise between two runs of one build is no gain (speed study: 2.8 %)
-LEAST_GAIN = 1.03
 
 
-def advice_of(findings: Findings) -> list[Advice]:
-    """Every advice."""
-    return [*_single_fast_gpu(findings), *fit_advice(findings)]
-
-
-def _single_fast_gpu(findings: Findings) -> Iterator[Advice]:
+def single_fast_gpu(findings: Findings) -> Iterator[Advice]:
     """One card that holds everything decodes faster than a layer split, whose stages add up."""
     decode = findings.speed.decode
     busy = sum(1 for device in findings.placement.devices if device.weights_bytes)
