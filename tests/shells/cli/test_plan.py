@@ -47,7 +47,7 @@ def test_a_plan_for_people_fits_eighty_columns() -> None:
     assert ran.exit_code == 0
     assert lines[0].startswith("FITS  llama-3.3-70b Q4_K_M on 1x rtx-4090, 2x rtx-3060-12gb")
     assert max(map(len, lines)) <= 80
-    assert any(line.startswith("2 rtx-3060-12gb 61-79+out") for line in lines)
+    assert any(line.startswith("2 rtx-3060-12gb 64-79+out") for line in lines)
     assert any("llama-server" in line for line in lines)
 
 
