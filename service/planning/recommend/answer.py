@@ -192,10 +192,9 @@ def _explanation(
 ) -> Iterator[str]:
     counts = found.counts
     if needs.request.workload.context_tokens is None:
-        yield (
-            f"No context was stated: {needs.context_tokens:,} tokens are what "
-            f"{needs.request.workload.parallel} streams take with prompt, cached tokens and answer."
-        )
+        streams = needs.request.workload.parallel
+        taking = "one stream takes" if streams == 1 else f"{streams} streams take"
+        yield f"No context was stated: {needs.context_tokens:,} tokens are what {taking} with prompt and answer."
     if len(needs.questions) > 1:
         yield "Each model has the rig to itself; speeds are those of the slowest."
     if floor.held_bytes and not needs.request.allow_host_offload:

@@ -12,10 +12,14 @@ from service.core.problems import Contradiction, Unsupported
 from service.planning.compare.table import Plans
 from service.planning.recommend.builds import Build
 
-# larger than any model, and driven by a backend that pads nothing
+# larger than any model
 _SIZE_BYTES: Final = 2**56
 _FILLED_BYTES: Final = _SIZE_BYTES // 2
-BOUNDLESS: Final = {"gpu": {"name": "boundless card", "vram_bytes": _SIZE_BYTES, "backend": "vulkan"}}
+# a backend that pads nothing, and, for engines that it does not drive, the newest cards of another
+BOUNDLESS: Final = (
+    {"name": "boundless card", "vram_bytes": _SIZE_BYTES, "backend": "vulkan"},
+    {"name": "boundless card", "vram_bytes": _SIZE_BYTES, "backend": "cuda", "compute_capability": "10.0"},
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +61,23 @@ def floor_of(questions: Sequence[PlanRequest], planner: Plans) -> Floor:
     """
     held, read = [0], [0]
     for question in questions:
-        try:
-            plan = planner.plan(question.model_copy(update={"rig": validate_as(RigRequest, {"gpus": [BOUNDLESS]})}))
-        except (Unsupported, Contradiction):
+        plan = _boundless(question, planner)
+        if plan is None:
             continue
         held.append(_held_bytes(plan))
         read.append(sum(device.read_bytes_per_token for device in plan.devices))
     return Floor(held_bytes=max(held), read_bytes=max(read))
+
+
+def _boundless(question: PlanRequest, planner: Plans) -> Plan | None:
+    """The plan on one imaginary card; None where the engine runs on none of them."""
+    for card in BOUNDLESS:
+        rig = validate_as(RigRequest, {"gpus": [{"gpu": card}]})
+        try:
+            return planner.plan(question.model_copy(update={"rig": rig}))
+        except (Unsupported, Contradiction):
+            continue
+    return None
 
 
 def _held_bytes(plan: Plan) -> int:

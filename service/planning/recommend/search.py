@@ -115,13 +115,15 @@ class _Search:
         if trial.does and not self._may_gain(index, trial):
             self._close(index, following, "not_needed")
         else:
-            self._push(index, following, trial if trial.fits else None)
+            self._push(index, following, trial if trial.on_cards else None)
 
     def _may_gain(self, index: int, trial: Trial) -> bool:
         """Whether more cards in a chain could rank better than a rig that does what was asked."""
         decode, chain = trial.decode_tokens_per_s, self.chains[index]
         if self.needs.sort_by != "decode_tokens_per_s" or decode is None:
             return False
+        if not trial.on_cards:
+            return True
         return self._most_decode(chain.build(chain.numbers.stop - 1), trial) >= decode * LEAST_GAIN
 
     def _close(self, index: int, number: int, reason: Reason) -> None:

@@ -32,6 +32,11 @@ class Trial:
         return bool(self.plans) and not self.refused and "does not fit on the cards" not in self.missing
 
     @property
+    def on_cards(self) -> bool:
+        """Whether all that was planned lies on the cards: what the host holds is fewer bytes with more cards."""
+        return bool(self.plans) and all(plan.fits for plan in self.plans)
+
+    @property
     def decode_tokens_per_s(self) -> float | None:
         """Of each stream, with the slowest model."""
         return _least(plan.speed.decode_tokens_per_s.mid if plan.speed else None for plan in self.plans)

@@ -210,6 +210,18 @@ def test_a_part_on_the_host_is_allowed_where_that_is_said() -> None:
     assert rig.models[0].verdict == "fits_with_host_offload"
 
 
+def test_more_cards_speed_up_what_lay_on_the_host() -> None:
+    """One card with a part on the host is too slow; as many as hold all of it are not, and are found."""
+    card = "rtx-3060-12gb"
+    slow, fast = (planned(MOE, {card: count}).speed for count in (1, 2))
+    assert slow is not None
+    assert fast is not None
+    between = (slow.decode_tokens_per_s.mid + fast.decode_tokens_per_s.mid) / 2
+    asked = {"model": MOE, "gpus": [card], "allow_host_offload": True, "min_decode_tokens_per_s": between}
+    (rig,) = recommended(**asked).recommendations
+    assert (rig.rig, rig.models[0].verdict) == (f"2x {card}", "fits")
+
+
 def test_mixed_rigs_are_of_cards_that_one_backend_drives() -> None:
     """No rig mixes vendors, modules of servers or chips with cards."""
     answer = recommended(model=LLAMA_70B, gpus=["rtx-3090", "rx-7900-xtx", "arc-b580", "h100-sxm5-80gb"], limit=100)
