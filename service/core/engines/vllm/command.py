@@ -8,7 +8,7 @@ from typing import Final
 
 from service.core.engines.vllm.choices import VllmChoice
 from service.core.engines.vllm.defaults import default_batch_sizes
-from service.core.engines.vllm.speed import implementation_of
+from service.core.engines.vllm.reductions import implementation_of
 from service.core.engines.vllm.stages import even_partition
 
 MEANINGS: Final[Mapping[str, str]] = MappingProxyType(

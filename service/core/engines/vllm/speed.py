@@ -7,35 +7,29 @@ from service.core.engines.vllm.deployment import Deployment, Rank
 from service.core.engines.vllm.formats import FORMATS
 from service.core.engines.vllm.kv_cache import token_bytes
 from service.core.engines.vllm.model import Layer
+from service.core.engines.vllm.prompt_speed import prefill_s, prompt_flops_per_s
+from service.core.engines.vllm.reductions import reducing_s
 from service.core.engines.vllm.speed_constants import (
     AGGREGATE_RANGE_FRACTION,
-    ATTENTION_FRACTION,
+    ASSUMED_RANGE_FACTOR,
     BANDWIDTH_FRACTION_BY_BITS,
-    COMPUTE_FRACTION,
     DECODE_RANGE_FRACTION,
     EAGER_FACTOR,
     EXPERT_BATCH_FRACTION,
     EXPERT_LAYER_S,
+    FITTED_CAPABILITIES,
     LAYER_S,
-    MEETING_S,
-    REDUCTIONS_PER_LAYER,
+    MODELLED_RANGE_FACTOR,
+    PREFILL_RANGE_FRACTION,
     SEQUENCE_S,
-    SHARED_BRIDGE_FRACTION,
     STAGE_S,
     STEP_S,
 )
-from service.core.links.all_reduce import Implementation, all_reduce
 from service.core.links.rates import PINNED_COPY_FRACTION
-from service.core.links.topology import link_bytes_per_s, slowest_path
+from service.core.links.topology import link_bytes_per_s
 from service.core.power_limits import limited_speed
-from service.core.speed import Assumptions, Basis, Limit, Step, prefill_flops_per_s
-from service.core.speed_constants import generation_of
-from service.core.types import Rig, Workload
-from service.core.units import MIB
-
-_HIDDEN_ELEMENT_BYTES = 2
-# payload up to which vLLM's own kernel reduces. Source: custom_all_reduce.py (0.33.0)
-_LARGEST_CUSTOM_BYTES = 8 * MIB
+from service.core.speed import Assumptions, Basis, Limit, Step
+from service.core.types import Gpu, Rig, Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +65,7 @@ class VllmSpeed:
     limited_by: Limit
     basis: Basis
     decode_range_fraction: float
+    prefill_range_fraction: float
     replica_streams: int
 
     @property
@@ -99,20 +94,29 @@ def speed_of(deployment: Deployment, rig: Rig, workload: Workload, assumptions: 
     stages = _stages(deployment, ranks, streams, depth, rig, assumptions)
     alone = stages if streams == 1 else _stages(deployment, ranks, 1, depth, rig, assumptions)
     step_s = _step_s(stages, streams, layout.pipeline_parallel)
-    known = all(generation_of(gpu) is not None for gpu in gpus)
+    basis = _basis(gpus)
+    widened = {"fitted": 1.0, "modelled": MODELLED_RANGE_FACTOR}.get(basis, ASSUMED_RANGE_FACTOR)
     return VllmSpeed(
         step_s=step_s,
         one_step_s=_step_s(alone, 1, layout.pipeline_parallel),
         stages=tuple(stages),
         rank_s=tuple(_rank_time(deployment, rank, streams, depth, rig, assumptions).s for rank in ranks),
         rank_reads=tuple(_read_bytes(deployment, rank, 1, depth, ignore_kv=False) for rank in ranks),
-        prefill_s=_prefill_s(deployment, ranks, workload, rig),
+        prefill_s=prefill_s(deployment, ranks, workload, rig),
         limited_by=_limit(stages),
-        basis="fitted" if known else "assumed",
-        decode_range_fraction=(DECODE_RANGE_FRACTION if streams == 1 else AGGREGATE_RANGE_FRACTION)
-        * (1 if known else 2),
+        basis=basis,
+        decode_range_fraction=widened * (DECODE_RANGE_FRACTION if streams == 1 else AGGREGATE_RANGE_FRACTION),
+        prefill_range_fraction=widened * PREFILL_RANGE_FRACTION,
         replica_streams=streams,
     )
+
+
+def _basis(gpus: Sequence[Gpu]) -> Basis:
+    """What a speed rests on: the runs the constants come from, the same physics, or a card nothing is known of."""
+    capabilities = {gpu.compute_capability for gpu in gpus}
+    if capabilities <= FITTED_CAPABILITIES:
+        return "fitted"
+    return "assumed" if None in capabilities else "modelled"
 
 
 def _step_s(stages: Sequence[StageTime], streams: int, pipeline: int) -> float:
@@ -151,15 +155,15 @@ def _rank_time(
         fixed = blocks * (LAYER_S + (EXPERT_LAYER_S if model.experts else 0.0))
         fixed *= EAGER_FACTOR if deployment.run.eager else 1.0
     offloaded_s = rank.offloaded_bytes / (link_bytes_per_s(gpu) * PINNED_COPY_FRACTION)
-    compute = prefill_flops_per_s(gpu)
+    compute = prompt_flops_per_s(gpu, scheme)
     flops = 2.0 * model.active_parameters * blocks / len(model.layers) / deployment.layout.tensor_parallel * streams
     return StageTime(
         name=gpu.slug,
         read_bytes=read,
         reading_s=(read + scattered) / rate + offloaded_s,
-        computing_s=flops / (compute * COMPUTE_FRACTION * limited.prefill_fraction) if compute else 0.0,
+        computing_s=flops / (compute * limited.prefill_fraction) if compute else 0.0,
         fixed_s=fixed,
-        reducing_s=_reducing_s(deployment, rank, streams, rig),
+        reducing_s=reducing_s(deployment, rank, streams, rig),
     )
 
 
@@ -197,83 +201,6 @@ def _layer_read_bytes(deployment: Deployment, layer: Layer, depth: int) -> int:
         else:
             seen = min(depth, cache.window_tokens) if cache.window_tokens else depth
             total += seen * token_bytes(cache, deployment.cache_rules)
-    return total
-
-
-def implementation_of(rig: Rig, cards: tuple[int, ...]) -> Implementation:
-    """What reduces over some cards: vLLM's own kernel for two with peer access or any number joined by NVLink.
-
-    Source: CustomAllreduce, distributed/device_communicators/custom_all_reduce.py:118,211-283 (0.33.0).
-    """
-    path = slowest_path(rig, cards)
-    if path is None or len(cards) not in (2, 4, 6, 8):
-        return "nccl"
-    return "custom" if path.kind == "nvlink" or (path.kind == "pcie-p2p" and len(cards) == 2) else "nccl"
-
-
-def _reducing_s(deployment: Deployment, rank: Rank, tokens: int, rig: Rig) -> float:
-    """All-reduces of a rank's blocks for `tokens` hidden states; large ones go through NCCL, as chunks do."""
-    tp = deployment.layout.tensor_parallel
-    place = deployment.layout.cards.index(rank.card)
-    cards = deployment.layout.cards[place // tp * tp : place // tp * tp + tp]
-    path = slowest_path(rig, cards)
-    if tp == 1 or path is None:
-        return 0.0
-    payload = tokens * deployment.model.hidden_size * _HIDDEN_ELEMENT_BYTES
-    small = payload <= _LARGEST_CUSTOM_BYTES
-    implementation = implementation_of(rig, cards) if small else "nccl"
-    if path.kind != "nvlink" and tp > 2:
-        payload = round(payload / SHARED_BRIDGE_FRACTION)
-    once = all_reduce(path, tp, payload, implementation)
-    return 0.0 if once is None else len(rank.blocks) * REDUCTIONS_PER_LAYER * (once.mid + MEETING_S)
-
-
-def _prefill_s(deployment: Deployment, ranks: Sequence[Rank], workload: Workload, rig: Rig) -> float | None:
-    """Time of one prompt in chunks of max_num_batched_tokens; stages work on different chunks at the same time."""
-    tp, pp = deployment.layout.tensor_parallel, deployment.layout.pipeline_parallel
-    tokens = workload.prompt_tokens
-    chunks = -(-tokens // deployment.run.batch.max_num_batched_tokens)
-    times = []
-    for stage in range(pp):
-        each = [_prompt_s(deployment, rank, workload, chunks, rig) for rank in ranks[stage * tp : (stage + 1) * tp]]
-        if any(time is None for time in each):
-            return None
-        times.append(max(time for time in each if time is not None))
-    # the first chunk passes every stage, the others follow at the pace of the slowest
-    return (sum(times) + (chunks - 1) * max(times)) / chunks + chunks * STEP_S
-
-
-def _prompt_s(deployment: Deployment, rank: Rank, workload: Workload, chunks: int, rig: Rig) -> float | None:
-    model, gpu, tp = deployment.model, deployment.gpus[rank.card], deployment.layout.tensor_parallel
-    rate = prefill_flops_per_s(gpu)
-    if not rate:
-        return None
-    rate *= COMPUTE_FRACTION
-    rate *= limited_speed(gpu.power_limit_w, gpu.tdp_w).prefill_fraction
-    tokens, share = workload.prompt_tokens, len(rank.blocks) / len(model.layers) / tp
-    matrices = 2.0 * model.active_parameters * tokens * share / rate
-    attention = _attention_flops(deployment, rank.blocks, workload) / tp / (rate * ATTENTION_FRACTION)
-    fraction = BANDWIDTH_FRACTION_BY_BITS[FORMATS[model.scheme].weight_bits]
-    held = rank.weights.stored_bytes
-    reading = chunks * held / ((gpu.bandwidth_bytes_per_s or 1.0) * fraction)
-    chunk = -(-tokens // chunks)
-    reducing = chunks * _reducing_s(deployment, rank, chunk, rig)
-    return max(matrices + attention, reading) + reducing
-
-
-def _attention_flops(deployment: Deployment, blocks: range, workload: Workload) -> float:
-    """Arithmetic of attention over the prompt and what is cached, keys and values, over all heads."""
-    tokens, cached = workload.prompt_tokens, workload.cached_tokens
-    total = 0.0
-    for il in blocks:
-        for cache in deployment.model.layers[il].caches:
-            if cache.state is not None:
-                continue
-            seen = cached + tokens / 2
-            if cache.window_tokens:
-                seen = min(seen, cache.window_tokens)
-            sizes = cache.head_size_k + (cache.head_size_v or cache.head_size_k)
-            total += 2.0 * tokens * seen * sizes * deployment.model.attention_heads
     return total
 
 

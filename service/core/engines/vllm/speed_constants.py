@@ -36,8 +36,15 @@ SHARED_BRIDGE_FRACTION = 0.2
 
 Source: time to first token of public runs, 2.7 GB/s of a generation 3 link with four cards.
 """
-COMPUTE_FRACTION = 1.0
-"""Share of core/speed's prompt rate that vLLM's kernels reach. Source: time to first token of public runs."""
+TENSOR_FRACTION = 0.85
+"""Share of the dense 16-bit tensor rate that prompts reach. Source: time to first token of public runs on RTX 3090."""
+FP32_MULTIPLE = 1.7
+"""The same in units of the FP32 rate, for a card whose tensor rate is not known. Source: the same runs."""
+NATIVE_RATE_FACTORS: Mapping[int, float] = MappingProxyType({16: 1.0, 8: 1.5, 4: 2.0})
+"""How much faster a card multiplies formats of so many bits that it computes in. Assumed: no such run is among them."""
+FITTED_CAPABILITIES = frozenset({(8, 6), (12, 0)})
+"""Cards that the runs are of, by compute capability; others are modelled, with wider ranges."""
+MODELLED_RANGE_FACTOR, ASSUMED_RANGE_FACTOR = 1.5, 2.0
 ATTENTION_FRACTION = 0.4
 """Rate of attention against that of the weights in prefill. Source: public runs of 131,072 and 253,956 tokens."""
 EXPERT_BATCH_FRACTION = 0.6

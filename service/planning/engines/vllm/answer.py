@@ -19,7 +19,6 @@ from service.core import estimate as core_estimate
 from service.core.engines.vllm.command import command_of
 from service.core.engines.vllm.deployment import Rank
 from service.core.engines.vllm.formats import FORMATS
-from service.core.engines.vllm.speed_constants import PREFILL_RANGE_FRACTION
 from service.core.memory import CONTEXT_STEP_TOKENS
 from service.core.units import GIB
 from service.planning.engines.vllm.explanation import explanation_of
@@ -202,7 +201,7 @@ def _speed(findings: VllmFindings) -> SpeedPlan | None:
     speed, workload = findings.choice.speed, findings.request.workload
     if speed is None:
         return None
-    prefill_s, width = speed.prefill_s, PREFILL_RANGE_FRACTION
+    prefill_s, width = speed.prefill_s, speed.prefill_range_fraction
     return SpeedPlan(
         decode_tokens_per_s=_estimate(1 / speed.step_s, speed.decode_range_fraction),
         prefill_tokens_per_s=_estimate(workload.prompt_tokens / prefill_s, width) if prefill_s else None,
