@@ -64,7 +64,8 @@ def _cells(row: CompareRow, columns: Sequence[str]) -> dict[str, Cell]:
         "asked_engine": row.engine,
     }
     figures = {column: None if row.figures is None else row.figures[column] for column in columns}
-    return asked | figures | {"problem": None if row.problem is None else row.problem.detail}
+    problem = None if row.problem is None else row.problem.detail
+    return asked | figures | {"difference": row.difference, "problem": problem}
 
 
 def _answer(question: PlanRequest, planner: Plans, index: int) -> _Answered:

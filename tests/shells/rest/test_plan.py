@@ -120,7 +120,7 @@ def test_a_batch_answers_each_request_in_order(client: TestClient) -> None:
     assert lines[1]["problem"]["instance"] == "/plan/batch#/1"
 
 
-@pytest.mark.parametrize("path", ["/recommend", "/slack/commands"])
+@pytest.mark.parametrize("path", ["/slack/events", "/slack/commands"])
 def test_what_is_not_served_yet_is_not_found(client: TestClient, path: str) -> None:
     """Addresses of later releases do not pretend to be there."""
     assert client.post(path, json={}).status_code == 404
