@@ -9,7 +9,7 @@ Science 6 (1991) 15-32.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import exp, sqrt
 from typing import Any, TypeAlias
 
@@ -75,33 +75,47 @@ class Correction:
     shifts: tuple[Shift, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evidence:
-    """The measurements of one group, solved: `weighed` = covariance^-1 * log ratios.
+    """The measurements of one group, solved.
 
-    surprises: variance that places have beside what was expected of them.
+    ids: of the measurements, in the order of everything below. columns: loading of every measurement on each place.
+    effects: what the measurements say of each place, in units of its loading. surprises: variance that places have
+    beside what was expected of them. whitening: inverse of the Cholesky factor of the measurements' covariances.
     """
 
-    observations: Sequence[Observation]
+    group: str
+    ids: tuple[str, ...]
+    columns: Mapping[Place, Any]
+    effects: Mapping[Place, float]
     surprises: Mapping[Place, float]
-    factorised: Any
-    weighed: Sequence[float]
+    whitening: Any
 
 
 def evidence_of(observations: Sequence[Observation]) -> Evidence:
     """Solve the measurements of one group; at least one."""
     surprises = _surprises(observations)
-    observations = [replace(one, standing=_widened(one.standing, surprises)) for one in observations]
-    size = len(observations)
-    covariances = np.empty((size, size), dtype=np.float64)
-    for row, one in enumerate(observations):
-        for column, other in enumerate(observations[: row + 1]):
-            covariances[row, column] = covariances[column, row] = covariance(one.standing, other.standing)
-        covariances[row, row] += one.noise_variance
-    factorised = np.linalg.cholesky(covariances)
+    standings = [_widened(one.standing, surprises) for one in observations]
+    rows: dict[Place, int] = {}
+    for one in standings:
+        for place in one.loadings:
+            rows.setdefault(place, len(rows))
+    loadings = np.zeros((len(rows), len(standings)), dtype=np.float64)
+    for column, one in enumerate(standings):
+        for place, loading in one.loadings.items():
+            loadings[rows[place], column] = loading
+    noise = np.array([one.noise_variance for one in observations], dtype=np.float64)
+    whitening = np.linalg.inv(np.linalg.cholesky(loadings.T @ loadings + np.diag(noise)))
     ratios = np.array([one.log_ratio for one in observations], dtype=np.float64)
-    weighed = np.linalg.solve(factorised.T, np.linalg.solve(factorised, ratios))
-    return Evidence(observations, surprises, factorised, tuple(float(value) for value in weighed))
+    effects = loadings @ (whitening.T @ (whitening @ ratios))
+    return Evidence(
+        group=standings[0].group,
+        ids=tuple(one.id for one in observations),
+        columns={place: loadings[row] for place, row in rows.items()},
+        effects={place: float(effects[row]) for place, row in rows.items()},
+        surprises=surprises,
+        whitening=whitening,
+    )
 
 
 def _surprises(observations: Sequence[Observation]) -> Mapping[Place, float]:
@@ -145,35 +159,35 @@ def correction(evidence: Evidence, figure: Standing, *, noise_variance: float) -
 
     noise_variance: of the measurement that the range is to cover.
     """
-    if evidence.observations[0].standing.group != figure.group:
+    if evidence.group != figure.group:
         return None
     widened = _widened(figure, evidence.surprises)
-    shifts = tuple(_shifts(evidence, widened))
-    if not shifts:
+    shared = {place: loading for place, loading in widened.loadings.items() if place in evidence.columns}
+    if not shared:
         return None
+    covariances = sum(loading * evidence.columns[place] for place, loading in shared.items())
+    told = evidence.whitening @ covariances
     before = covariance(figure, figure)
-    covariances = np.array([covariance(widened, one.standing) for one in evidence.observations], dtype=np.float64)
-    told = np.linalg.solve(evidence.factorised, covariances)
     after = max(0.0, covariance(widened, widened) - float(told @ told))
-    factor = 1.0
-    for shift in shifts:
-        factor *= shift.factor
     return Correction(
-        factor=factor,
+        factor=exp(sum(loading * evidence.effects[place] for place, loading in shared.items())),
         width_fraction=min(1.0, sqrt((after + noise_variance) / (before + noise_variance))),
-        shifts=shifts,
+        shifts=tuple([shift_of(evidence, place, loading) for place, loading in shared.items()]),
     )
 
 
-def _shifts(evidence: Evidence, figure: Standing) -> Iterator[Shift]:
-    """The effect of every place that some measurement belongs to."""
-    for place, loading in figure.loadings.items():
-        members = [
-            (one, weight)
-            for one, weight in zip(evidence.observations, evidence.weighed, strict=True)
-            if place in one.standing.loadings
-        ]
-        if not members:
-            continue
-        log_factor = loading * sum(weight * one.standing.loadings[place] for one, weight in members)
-        yield Shift(place=place, factor=exp(log_factor), ids=tuple(one.id for one, _ in members))
+def shift_of(evidence: Evidence, place: Place, loading: float) -> Shift:
+    """What one place that was measured contributes to figures with this loading on it."""
+    members = np.flatnonzero(evidence.columns[place])
+    return Shift(
+        place=place,
+        factor=exp(loading * evidence.effects[place]),
+        ids=tuple([evidence.ids[member] for member in members]),
+    )
+
+
+def shifts_of(evidence: Evidence) -> Iterator[Shift]:
+    """What every place that was measured contributes to figures like those measured there."""
+    for place, column in evidence.columns.items():
+        members = column[column != 0]
+        yield shift_of(evidence, place, float(members.mean()))

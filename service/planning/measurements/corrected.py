@@ -17,11 +17,14 @@ from service.contract.measurements import (
 from service.contract.plan import BreakdownStep, Plan, SpeedPlan
 from service.contract.request import PlanRequest
 from service.core.correction_constants import OTHER_BUILD, REPEATED, Quantity, deviation
-from service.core.corrections import Correction, Evidence, Observation, Shift, correction, evidence_of
+from service.core.corrections import Correction, Evidence, Observation, Shift, correction, evidence_of, shifts_of
 from service.planning.engines.engine import Answer
 from service.planning.measurements.standing import Configured, configured, decode_quantity, standing_of
 
 QUANTITY_METRICS: Final = ("decode_tokens_per_s", "aggregate_decode_tokens_per_s", "prefill_tokens_per_s")
+# solving takes the cube of it: a tenth of a second
+MOST_OF_A_GROUP: Final = 500
+_REMEMBERED: Final = 4096
 _ID_CHARACTERS: Final = 32
 
 
@@ -56,7 +59,7 @@ class Predicted:
 
 
 class Corrections:
-    """What a set of measurements says; immutable, safe to share between threads."""
+    """What a set of measurements, the newest first, says; immutable, safe to share between threads."""
 
     def __init__(self, predicted: Sequence[Predicted]) -> None:
         by_group: dict[str, list[Observation]] = {}
@@ -67,9 +70,16 @@ class Corrections:
                 unused.append(UnusedMeasurement(id=one.measurement.id, reason=found))
             else:
                 by_group.setdefault(found.standing.group, []).append(found)
+        unused += [
+            UnusedMeasurement(id=one.id, reason=f"There are {MOST_OF_A_GROUP} newer ones of its kind.")
+            for found in by_group.values()
+            for one in found[MOST_OF_A_GROUP:]
+        ]
+        by_group = {group: found[:MOST_OF_A_GROUP] for group, found in by_group.items()}
         self._observations: Mapping[str, Sequence[Observation]] = by_group
         self._evidence: dict[str, Evidence] = {}
         self._unused = unused
+        self._remembered: dict[str, tuple[Correction | None, Correction | None]] = {}
 
     def corrected(self, request: PlanRequest, answer: Answer) -> Answer:
         """The answer as measurements shift it, under an id of its own; as it was where none says anything."""
@@ -77,10 +87,7 @@ class Corrections:
         if plan.speed is None or request.assumptions is not None:
             # what-if figures are the caller's own
             return answer
-        found = configured(request, plan)
-        decode = self._of(found, decode_quantity(found.parallel), plan.speed.decode_tokens_per_s)
-        rate = plan.speed.prefill_tokens_per_s
-        prefill = None if rate is None else self._of(found, "prefill", rate)
+        decode, prefill = self._told(request, plan, plan.speed)
         if decode is None and prefill is None:
             return answer
         speed = _corrected_speed(plan, plan.speed, decode, prefill)
@@ -93,6 +100,21 @@ class Corrections:
             }
         )
         return Answer(corrected, version)
+
+    def _told(self, request: PlanRequest, plan: Plan, speed: SpeedPlan) -> tuple[Correction | None, Correction | None]:
+        """What the measurements say of decode and prefill, remembered by the plan's id, which stands for both."""
+        told = self._remembered.get(plan.id)
+        if told is None:
+            found = configured(request, plan)
+            rate = speed.prefill_tokens_per_s
+            told = (
+                self._of(found, decode_quantity(found.parallel), speed.decode_tokens_per_s),
+                None if rate is None else self._of(found, "prefill", rate),
+            )
+            if len(self._remembered) >= _REMEMBERED:
+                self._remembered.clear()
+            self._remembered[plan.id] = told
+        return told
 
     def calibration(self) -> Calibration:
         """Everything that was learned, by group and place."""
@@ -122,12 +144,12 @@ class Corrections:
 
     def _group(self, name: str) -> CalibrationGroup:
         evidence = self._evidence_of(name)
-        shifts: dict[tuple[str, str], CalibrationShift] = {}
-        for one in self._observations[name]:
-            told = evidence and correction(evidence, one.standing, noise_variance=0.0)
-            for shift in told.shifts if told else ():
-                shifts.setdefault(shift.place, _shift_document(shift))
-        return CalibrationGroup(group=name, count=len(self._observations[name]), shifts=list(shifts.values()))
+        shifts = () if evidence is None else shifts_of(evidence)
+        return CalibrationGroup(
+            group=name,
+            count=len(self._observations[name]),
+            shifts=sorted(map(_shift_document, shifts), key=lambda shift: -shift.count),
+        )
 
 
 def _observation(one: Predicted) -> Observation | str:

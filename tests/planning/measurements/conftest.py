@@ -1,5 +1,7 @@
 """A planner on a seeded database, and benchmarks brought into it."""
 
+from collections.abc import Iterator
+
 import pytest
 from sqlalchemy import Engine
 
@@ -7,6 +9,7 @@ from service.contract.measurements import ImportedMeasurements, MeasurementHints
 from service.planning.catalogues import StoredCatalogues
 from service.planning.measurements.importing import import_measurements
 from service.planning.planner import Planner
+from tests.databases import Databases, migrate_and_seed, opened
 
 
 class Measuring:
@@ -22,6 +25,13 @@ class Measuring:
 
 
 @pytest.fixture
-def measuring(seeded_database: Engine) -> Measuring:
+def measuring(sqlite: Databases) -> Iterator[Measuring]:
     """Nothing was measured yet."""
+    with opened(sqlite.copy_of("seeded", migrate_and_seed)) as database:
+        yield Measuring(database)
+
+
+@pytest.fixture
+def measuring_anywhere(seeded_database: Engine) -> Measuring:
+    """The same on each supported kind of database."""
     return Measuring(seeded_database)

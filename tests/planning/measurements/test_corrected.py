@@ -111,12 +111,12 @@ def test_other_backends_are_left_alone(measuring: Measuring) -> None:
     assert asked(measuring, question) == before
 
 
-def test_quarantined_figures_move_nothing(measuring: Measuring) -> None:
+def test_quarantined_figures_move_nothing(measuring_anywhere: Measuring) -> None:
     """What is not believed changes no prediction."""
-    before = asked(measuring)
-    found = measuring.bring(as_json([row(avg_ts=900.0), row(stddev_ts=90.0), row(avg_ts=0.0)]))
+    before = asked(measuring_anywhere)
+    found = measuring_anywhere.bring(as_json([row(avg_ts=900.0), row(stddev_ts=90.0), row(avg_ts=0.0)]))
     assert found.accepted == 0
-    assert asked(measuring) == before
+    assert asked(measuring_anywhere) == before
 
 
 def test_what_if_constants_are_not_corrected(measuring: Measuring) -> None:
@@ -140,20 +140,20 @@ def test_calibration_shows_what_moved_what(measuring: Measuring) -> None:
     assert set(cards[0].measurements) == ids
 
 
-def test_a_kept_plan_knows_the_measurements_behind_it(measuring: Measuring) -> None:
+def test_a_kept_plan_knows_the_measurements_behind_it(measuring_anywhere: Measuring) -> None:
     """A plan that was kept before a measurement stays as it was; the same question is another plan after it."""
     request = validate_request(QUESTION)
-    first = keep_plan(measuring.database, measuring.planner, request)
-    measuring.bring(verified(asked(measuring), decode_factor=0.8, prefill_factor=0.8))
-    second, third = (keep_plan(measuring.database, measuring.planner, request) for _ in range(2))
+    first = keep_plan(measuring_anywhere.database, measuring_anywhere.planner, request)
+    measuring_anywhere.bring(verified(asked(measuring_anywhere), decode_factor=0.8, prefill_factor=0.8))
+    second, third = (keep_plan(measuring_anywhere.database, measuring_anywhere.planner, request) for _ in range(2))
     assert first.id != second.id == third.id
     assert first.data_version != second.data_version
     assert json.dumps(second.plan) != json.dumps(first.plan)
 
 
-def test_another_process_sees_a_measurement(measuring: Measuring) -> None:
+def test_another_process_sees_a_measurement(measuring_anywhere: Measuring) -> None:
     """Revisions tell every replica that measurements changed."""
-    replica = Measuring(measuring.database)
+    replica = Measuring(measuring_anywhere.database)
     before = asked(replica)
-    measuring.bring(verified(before, decode_factor=0.8, prefill_factor=0.8))
+    measuring_anywhere.bring(verified(before, decode_factor=0.8, prefill_factor=0.8))
     assert decode(asked(replica)) < decode(before)

@@ -53,12 +53,12 @@ def test_observed_files_of_a_model_that_nobody_has(name: str, measuring: Measuri
     assert {one.code for one in found.measurements} <= {"unknown-model", "unsteady"}
 
 
-def test_the_same_text_again_changes_nothing(measuring: Measuring) -> None:
+def test_the_same_text_again_changes_nothing(measuring_anywhere: Measuring) -> None:
     """Ids are digests of what was read, so nothing is counted twice."""
-    first, second = (measuring.bring(as_json([row(), row(n_gen=256)])) for _ in range(2))
+    first, second = (measuring_anywhere.bring(as_json([row(), row(n_gen=256)])) for _ in range(2))
     assert (first.known, second.known) == (0, 2)
     assert [one.id for one in first.measurements] == [one.id for one in second.measurements]
-    assert measuring.planner.calibration().count == 2
+    assert measuring_anywhere.planner.calibration().count == 2
 
 
 @pytest.mark.parametrize(
@@ -91,13 +91,13 @@ def test_what_cannot_be_believed_is_kept_apart(changes: dict[str, Any], code: st
     assert measuring.planner.calibration().count == 0
 
 
-def test_a_contradicting_measurement_is_kept_apart(measuring: Measuring) -> None:
+def test_a_contradicting_measurement_is_kept_apart(measuring_anywhere: Measuring) -> None:
     """Repeated within the noise it counts; 10 % off on the same machine and build it does not, on another it does."""
-    assert codes(measuring, row()) == [""]
-    assert codes(measuring, row(avg_ts=140.9, test_time="2026-04-20T12:00:00Z")) == [""]
-    assert codes(measuring, row(avg_ts=126.0, stddev_ts=0.2)) == ["contradicts"]
-    assert codes(measuring, row(avg_ts=126.0, stddev_ts=0.2, cpu_info="AMD EPYC 7402")) == [""]
-    assert codes(measuring, row(avg_ts=60.0, stddev_ts=0.2, cpu_info="AMD EPYC 7402P")) == ["contradicts"]
+    assert codes(measuring_anywhere, row()) == [""]
+    assert codes(measuring_anywhere, row(avg_ts=140.9, test_time="2026-04-20T12:00:00Z")) == [""]
+    assert codes(measuring_anywhere, row(avg_ts=126.0, stddev_ts=0.2)) == ["contradicts"]
+    assert codes(measuring_anywhere, row(avg_ts=126.0, stddev_ts=0.2, cpu_info="AMD EPYC 7402")) == [""]
+    assert codes(measuring_anywhere, row(avg_ts=60.0, stddev_ts=0.2, cpu_info="AMD EPYC 7402P")) == ["contradicts"]
 
 
 def test_models_of_the_same_weights_are_one(measuring: Measuring) -> None:
