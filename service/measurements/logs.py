@@ -27,6 +27,8 @@ _PRINTED_INFO: Final = re.compile(
     r"(?:llm_load_print_meta|print_info|llama_model_loader): (?:- kv +\d+: +)?"
     r"(arch|model type|model ftype|file type|model params|model size|file size|general\.name)\s+(?:str\s+)?= (.+?)\s*"
 )
+_LOADING: Final = re.compile(r"llama_model_loader: loaded meta data with ")
+_TYPE_COUNT: Final = re.compile(r"llama_model_loader: - type +(\w+): +(\d+) tensors")
 _TOLERATED: Final = re.compile(
     r"\s*(?:$|```|~~~|[$>%#\u276f\u279c] |PS [A-Z]:|[A-Z]:\\|\S+@\S+[:~ ].*[$#%]|"
     r"(?:[\w./\\-]*llama-(?:batched-)?bench\b)|"
@@ -52,6 +54,9 @@ class Around:
 
     def with_line(self, line: str) -> "Around | None":
         """The same with what a line adds; None where it says nothing of the kind."""
+        if _LOADING.match(line):
+            # the lines behind it are about another model
+            return Around(gpus=self.gpus, build=self.build)
         for backend, pattern in _DEVICES:
             if match := pattern.search(line):
                 known = () if match[1] in ("", "0") else self.gpus
@@ -60,6 +65,9 @@ class Around:
             return replace(self, build=(match[1], int(match[2])))
         if match := _LOG_BUILD.search(line):
             return replace(self, build=(match[2], int(match[1])))
+        if match := _TYPE_COUNT.fullmatch(line.strip()):
+            counts = (*self.model.tensors_by_type, (match[1].lower(), int(match[2])))
+            return replace(self, model=replace(self.model, tensors_by_type=counts))
         if match := _PRINTED_INFO.fullmatch(line.strip()):
             return self._with_fact(match[1], match[2])
         return None
@@ -68,8 +76,7 @@ class Around:
         model = self.model
         match key:
             case "arch":
-                # the first line about another model
-                return Around(gpus=self.gpus, build=self.build, architecture=value)
+                return replace(self, architecture=value)
             case "model type":
                 return replace(self, size_class=value)
             case "model ftype" | "file type":

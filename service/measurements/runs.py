@@ -48,6 +48,7 @@ class ModelSeen:
     file_name: str | None = None
     size_bytes: Printed | None = None
     parameters: Printed | None = None
+    tensors_by_type: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Which model of the catalogue a benchmark ran: by the bytes and number of its weights and the mix of their types."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -87,6 +88,7 @@ def _differs(printed: Printed, row: ModelRow) -> float:
 
 def _only(seen: ModelSeen, models: ModelCatalog, found: Sequence[ModelRow], notes: tuple[str, ...]) -> ModelMatch:
     """The row, where all that were found compute the same; else the one that the file is called by."""
+    found = _of_these_types(seen, models, found)
     first = found[0]
     others = [row for row in found[1:] if not _same_computation(first, row)]
     if others:
@@ -103,6 +105,17 @@ def _only(seen: ModelSeen, models: ModelCatalog, found: Sequence[ModelRow], note
     if alike:
         notes = (*notes, f"Taken as {first.reference}, which runs the same computation as {', '.join(alike[:_SHOWN])}.")
     return ModelMatch(row=first, notes=notes)
+
+
+def _of_these_types(seen: ModelSeen, models: ModelCatalog, found: Sequence[ModelRow]) -> Sequence[ModelRow]:
+    """Rows that have as many tensors of each type as the loader counted; all where it counted none or none agrees."""
+    if len(found) == 1 or not seen.tensors_by_type:
+        return found
+    told = dict(seen.tensors_by_type)
+    agreeing = [
+        row for row in found if Counter(tensor.type.name.lower() for tensor in models.model(row).tensors) == told
+    ]
+    return agreeing or found
 
 
 def _same_computation(one: ModelRow, other: ModelRow) -> bool:

@@ -120,6 +120,43 @@ def test_weights_that_nearly_agree_are_taken_with_a_note(measuring: Measuring) -
     assert (named.status, named.model) == ("accepted", "llama-3.1-8b:Q4_K_M")
 
 
+def test_weights_of_two_mixes_wait_for_their_name(measuring: Measuring) -> None:
+    """BF16 and F16 take as many bytes: a guessed type cannot tell them, the file's name or the loader's count can."""
+    guessed = {"model_type": "llama 8B (guessed) F16", "model_size": 16_061_055_232, "avg_ts": 50.0}
+    (one,) = measuring.bring(as_json([row(**guessed, model_filename="model.gguf")])).measurements
+    assert one.code == "ambiguous-model"
+    assert {candidate.partition(":")[2] for candidate in one.candidates} == {"F16", "BF16"}
+    (called,) = measuring.bring(as_json([row(**guessed, model_filename="Llama-3.1-8B-BF16.gguf")])).measurements
+    assert (called.status, called.model) == ("accepted", "llama-3.1-8b:BF16")
+    (named,) = measuring.bring(as_json([row(**guessed, n_gen=64)]), model="llama-3.1-8b:F16").measurements
+    assert (named.status, named.model) == ("accepted", "llama-3.1-8b:F16")
+
+
+def test_a_loaders_log_says_what_batched_bench_ran(measuring: Measuring) -> None:
+    """llama-batched-bench names neither card nor model: the log around it, or the caller, does."""
+    line = '{"n_kv_max": 4096, "n_batch": 2048, "n_ubatch": 512, "flash_attn": 1, "is_pp_shared": 0, '
+    line += '"n_gpu_layers": 99, "pp": 512, "tg": 128, "pl": 4, "speed_pp": 4500.0, "speed_tg": 380.0}\n'
+    log = (
+        "  Device 0: NVIDIA GeForce RTX 3090, compute capability 8.6, VMM: yes\n"
+        "llama_model_loader: loaded meta data with 29 key-value pairs and 292 tensors from m.gguf\n"
+        "llama_model_loader: - type  f32:   66 tensors\n"
+        "llama_model_loader: - type q4_K:  193 tensors\n"
+        "llama_model_loader: - type q6_K:   33 tensors\n"
+        "print_info: arch             = llama\n"
+        "print_info: model type       = 8B\n"
+        "print_info: file type   = Q4_K - Medium\n"
+        "print_info: file size   = 4.58 GiB (4.89 BPW)\n"
+        "print_info: model params     = 8.03 B\n"
+    )
+    for found in (measuring.bring(log + line), measuring.bring(line, model="llama-3.1-8b", gpu=["rtx-3090"])):
+        assert found.unread == []
+        together, decoding = found.measurements
+        assert (together.code, decoding.code) == ("not-predicted", "")
+        assert decoding.metric == "aggregate_decode_tokens_per_s"
+        assert decoding.request is not None
+        assert decoding.request["workload"]["parallel"] == 4
+
+
 def test_hints_must_not_contradict_what_was_printed(measuring: Measuring) -> None:
     """A wrong card or model is refused instead of believed."""
     assert codes(measuring, row(), gpu=["rtx-4090"]) == ["rig-contradicted"]
