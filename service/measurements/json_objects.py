@@ -19,6 +19,7 @@ _BEGIN: Final = re.compile(r"[\s\[,]*(?=\{)")
 _ONLY_PUNCTUATION: Final = re.compile(r"[\s\[\],]+")
 _MEMBER: Final = re.compile(r"\s*(?:\"|[\]},]+\s*$)")
 _BETWEEN: Final = re.compile(r"[\s,\]]*")
+_NO_LENGTHS: Final = "says neither how long requests were nor how many ran at once: send what vllm bench serve saves"
 # printf writes these where JSON has no number
 _NOT_A_NUMBER: Final = re.compile(r"(?<=[:\[,])(\s*)-?(nan|inf)(?:\([^)]*\))?(?=\s*[,\]}])", re.IGNORECASE)
 
@@ -80,6 +81,9 @@ def _read_document(piece: Piece, document: Mapping[str, object], line: int) -> N
         piece.format = LLAMA_BENCH_FORMAT
         setup = llama_bench_rows.setup_of(document)
         runs = [Run(setup=setup, figure=figure, line=line) for figure in llama_bench_rows.figures_of(document)]
+    elif vllm_bench.is_latency(document):
+        piece.unread.append(Unread(line=line, text=shown, reason=_NO_LENGTHS))
+        return
     else:
         piece.unread.append(Unread(line=line, text=shown, reason="is JSON of no benchmark that is known here"))
         return

@@ -19,7 +19,12 @@ _LATENCY: Final = frozenset({"avg_latency", "latencies"})
 
 def is_vllm(document: Mapping[str, object]) -> bool:
     """Whether an object is the result of one of vLLM's benchmarks."""
-    return any(keys <= document.keys() for keys in (_SERVE, _THROUGHPUT, _LATENCY))
+    return any(keys <= document.keys() for keys in (_SERVE, _THROUGHPUT))
+
+
+def is_latency(document: Mapping[str, object]) -> bool:
+    """Whether an object is the result of `vllm bench latency`, which says how long it took but not for what."""
+    return document.keys() >= _LATENCY
 
 
 def vllm_runs(document: Mapping[str, object], line: int) -> Iterator[Run]:
@@ -32,12 +37,10 @@ def vllm_runs(document: Mapping[str, object], line: int) -> Iterator[Run]:
 def _figures(document: Mapping[str, object]) -> Iterator[Figure]:
     if document.keys() >= _SERVE:
         yield from _served(document)
-    elif document.keys() >= _THROUGHPUT:
+    else:
         # prompt and answer tokens together, of lengths that the file does not say
         rate = _number(document, "tokens_per_second")
         yield Figure(metric="combined_tokens_per_s", value=rate, cached_tokens=None, parallel=None)
-    else:
-        yield Figure(metric="combined_tokens_per_s", value=float("nan"), cached_tokens=None, parallel=None)
 
 
 def _served(document: Mapping[str, object]) -> Iterator[Figure]:
@@ -73,7 +76,7 @@ def _served(document: Mapping[str, object]) -> Iterator[Figure]:
 
 def _setup(document: Mapping[str, object]) -> Setup:
     """What the file says of model and machine; the latter only where --metadata was given."""
-    tool = "serve" if document.keys() >= _SERVE else "throughput" if document.keys() >= _THROUGHPUT else "latency"
+    tool = "serve" if document.keys() >= _SERVE else "throughput"
     gpus = document.get("gpu") or document.get("gpus") or document.get("gpu_info")
     return Setup(
         engine="vllm",

@@ -246,11 +246,16 @@ def test_vllm_files_of_earlier_versions_and_other_benchmarks() -> None:
     assert {run.figure.parallel for run in read_report(json.dumps(earlier)).runs} == {64}
     throughput = {"elapsed_time": 10.0, "num_requests": 8, "total_num_tokens": 8192, "requests_per_second": 0.8,
                   "tokens_per_second": 819.2}  # fmt: skip
+    (run,) = read_report(json.dumps(throughput)).runs
+    assert (run.figure.metric, run.figure.prompt_tokens) == ("combined_tokens_per_s", None)
     latency = {"avg_latency": 3.0, "latencies": [3.0, 3.0], "percentiles": {"50": 3.0}}
-    for document in (throughput, latency):
-        (run,) = read_report(json.dumps(document)).runs
-        assert run.figure.metric == "combined_tokens_per_s"
-        assert run.figure.prompt_tokens is None
+    (unread,) = read_report(json.dumps(latency)).unread
+    assert "vllm bench serve" in unread.reason
+    (speculating,) = {
+        run.setup.flags.speculates
+        for run in read_report(json.dumps(VLLM_SERVE | {"spec_decode_acceptance_length": 2.5})).runs
+    }
+    assert speculating
 
 
 @given(

@@ -20,7 +20,7 @@ from service.contract.measurements import (
 from service.contract.plan import Plan
 from service.contract.request import PlanRequest
 from service.contract.validation import validate_request
-from service.core.problems import InvalidRequest, PlanProblem
+from service.core.problems import InvalidRequest, PlanProblem, UnknownModel
 from service.measurements.reading import read_report
 from service.measurements.runs import Run
 from service.planning.measurements.judging import (
@@ -33,7 +33,7 @@ from service.planning.measurements.judging import (
     predicted_of,
     quantity_of,
 )
-from service.planning.measurements.matched_models import ModelMatch, matched_model
+from service.planning.measurements.matched_models import ModelMatch, matched_model, named_model
 from service.planning.measurements.matched_rigs import RigMatch, matched_rig
 from service.planning.measurements.questions import question_of
 from service.planning.measurements.standing import configured, standing_of
@@ -66,6 +66,7 @@ class Matched:
     unused: Verdict = BELIEVED
     request: Mapping[str, Any] | None = None
     configuration: str | None = None
+    planned_model: str | None = None
 
 
 def import_measurements(
@@ -156,6 +157,8 @@ class _Matcher:
 
     def _model(self, run: Run) -> ModelMatch:
         seen = run.setup.model
+        if run.setup.engine == "vllm":
+            return named_model(seen, self._hints.model)
         if seen not in self._models:
             self._models[seen] = matched_model(seen, self._planner.catalogues.models, self._hints.model)
         return self._models[seen]
@@ -170,11 +173,9 @@ class _Matcher:
 
     def _planned(self, found: Matched) -> Matched:
         """What the planner says of the question: the measurement of something impossible is not believed."""
-        row = found.model.row
-        if row is None:
-            raise ValueError("a matched model has a row")
+        model = found.model.name if found.model.row is None else found.model.row.id
         try:
-            question = question_of(found.run.setup, found.run.figure, row.id, found.rig)
+            question = question_of(found.run.setup, found.run.figure, model, found.rig)
         except ValueError as unpredicted:
             return replace(found, unused=Verdict(code="not-predicted", reason=str(unpredicted)))
         try:
@@ -182,7 +183,10 @@ class _Matcher:
             plan = self._planner.predicted(request)
             gpus = rig_of(request.rig, self._planner.catalogues.gpus).gpus
         except PlanProblem as refused:
-            return replace(found, verdict=Verdict(code="not-planned", reason=refused.detail))
+            code = "unknown-model" if isinstance(refused, UnknownModel) else "not-planned"
+            unknown = replace(found.model, candidates=tuple(refused.suggestions))
+            return replace(found, model=unknown, verdict=Verdict(code=code, reason=refused.detail))
+        found = replace(found, planned_model=f"{plan.model.name}:{plan.model.quant}")
         verdict = judged_by_plan(found.run.figure, plan, gpus)
         if verdict:
             return replace(found, verdict=verdict, request=question)
@@ -243,7 +247,7 @@ def _entry(found: Matched, source: str | None) -> MeasurementEntry:
         stddev=figure.stddev if figure.stddev is not None and isfinite(figure.stddev) else None,
         engine=setup.engine,
         backend=_backend(found),
-        model=None if found.model.row is None else found.model.row.reference,
+        model=found.planned_model if found.model.row is None else found.model.row.reference,
         rig=_rig(found),
         build=_build(found),
         configuration=found.configuration,

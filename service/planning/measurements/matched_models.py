@@ -24,13 +24,25 @@ _SHOWN: Final = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelMatch:
-    """The row that was measured, or why none is known; notes say what was read into it."""
+    """The row that was measured, or why none is known; notes say what was read into it.
+
+    name: what a question about another engine's model calls it, which that engine's planning resolves.
+    """
 
     row: ModelRow | None = None
+    name: str = ""
     code: str = ""
     reason: str = ""
     notes: tuple[str, ...] = ()
     candidates: tuple[str, ...] = ()
+
+
+def named_model(seen: ModelSeen, named: str | None) -> ModelMatch:
+    """The model of an engine that prints nothing but its name; the caller's word goes before it."""
+    name = named or (seen.name or "").rpartition("/")[2]
+    if not name:
+        return ModelMatch(code="unknown-model", reason="Nothing says which model was measured: name it.")
+    return ModelMatch(name=name)
 
 
 def matched_model(seen: ModelSeen, models: ModelCatalog, named: str | None) -> ModelMatch:
@@ -43,7 +55,7 @@ def matched_model(seen: ModelSeen, models: ModelCatalog, named: str | None) -> M
     if named is not None:
         return _named(seen, told, models, named)
     if seen.size_bytes is None:
-        return _by_name(seen, models)
+        return ModelMatch(code="unknown-model", reason="Nothing says which model was measured: name it.")
     rows = _rows(models)
     found = [row for row in rows if seen.size_bytes.holds(row.tensor_data_bytes) and _agrees(row, seen, told)]
     notes: tuple[str, ...] = ()
@@ -165,17 +177,6 @@ def _contradiction(seen: ModelSeen, told: Described | None, row: ModelRow) -> st
     if seen.parameters is not None and not _near(seen.parameters, row.parameters, NAMED_FRACTION):
         return f"{row.reference} has {row.parameters:,} weights, the model measured {seen.parameters.middle:,.0f}."
     return ""
-
-
-def _by_name(seen: ModelSeen, models: ModelCatalog) -> ModelMatch:
-    """The row that a model host's name means, where nothing else was printed."""
-    if seen.name is None:
-        return ModelMatch(code="unknown-model", reason="Nothing says which model was measured: name it.")
-    try:
-        resolved = models.resolve(seen.name.rpartition("/")[2])
-    except UnknownModel as refused:
-        return ModelMatch(code="unknown-model", reason=refused.detail, candidates=refused.suggestions)
-    return ModelMatch(row=resolved.row, notes=tuple(resolved.notes))
 
 
 def _unknown(seen: ModelSeen, told: Described | None, rows: Sequence[ModelRow]) -> ModelMatch:

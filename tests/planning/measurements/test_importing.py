@@ -1,11 +1,13 @@
 """Benchmarks are matched to catalogue entries, judged, and kept once."""
 
+import json
 from typing import Any
 
 import pytest
 
 from service.core.problems import InvalidRequest, UnknownGpu, UnknownModel
 from tests.measurements.printed import LAYOUTS, OBSERVED, as_csv, as_json, as_jsonl, as_markdown, as_sql, row
+from tests.measurements.test_reading import VLLM_SERVE
 from tests.planning.measurements.conftest import Measuring
 
 PRINTERS = {"csv": as_csv, "json": as_json, "jsonl": as_jsonl, "sql": as_sql}
@@ -155,6 +157,21 @@ def test_a_loaders_log_says_what_batched_bench_ran(measuring: Measuring) -> None
         assert decoding.metric == "aggregate_decode_tokens_per_s"
         assert decoding.request is not None
         assert decoding.request["workload"]["parallel"] == 4
+
+
+def test_vllm_files_name_their_model_and_wait_for_their_cards(measuring: Measuring) -> None:
+    """The model comes by its repository's name in the format behind it; cards and speculation are the caller's word."""
+    served = json.dumps(VLLM_SERVE)
+    assert {one.code for one in measuring.bring(served).measurements} == {"unknown-gpu"}
+    decoding, first = measuring.bring(served, gpu=["2x rtx-5090"]).measurements
+    assert (decoding.status, decoding.model, decoding.rig) == ("accepted", "qwen3-32b:FP8", "2x rtx-5090")
+    assert first.status == "accepted"
+    (group,) = measuring.planner.calibration().groups
+    assert group.group == "vllm cuda tensor batch"
+    nobody = json.dumps(VLLM_SERVE | {"model_id": "owner/nobody-knows"})
+    assert {one.code for one in measuring.bring(nobody, gpu=["2x rtx-5090"]).measurements} == {"unknown-model"}
+    speculating = json.dumps(VLLM_SERVE | {"spec_decode_acceptance_length": 2.5})
+    assert {one.code for one in measuring.bring(speculating, gpu=["2x rtx-5090"]).measurements} == {"not-predicted"}
 
 
 def test_hints_must_not_contradict_what_was_printed(measuring: Measuring) -> None:
