@@ -10,7 +10,19 @@ from service.planning.catalogues import StoredCatalogues
 from service.planning.model_hosts import RemoteModels
 from service.planning.planner import Planner
 from service.settings import Settings
-from service.shells.rest import compare, curves, gpus, health, measurements, models, plan, plans, problems, recommend
+from service.shells.rest import (
+    compare,
+    curves,
+    gpus,
+    health,
+    measurements,
+    models,
+    plan,
+    plans,
+    problems,
+    recommend,
+    rigs,
+)  # fmt: skip
 from service.shells.rest.body_limit import BodyLimit
 from service.shells.rest.openapi import DESCRIPTION, describe, operation_id
 from service.shells.web import page
@@ -40,7 +52,7 @@ def create_app(settings: Settings) -> FastAPI:
         generate_unique_id_function=operation_id,
     )  # fmt: skip
     app.add_middleware(BodyLimit, max_bytes=settings.max_request_bytes, max_upload_bytes=settings.max_upload_bytes)
-    shells = (plan, plans, curves, compare, recommend, gpus, models, measurements, health, problems, page)
+    shells = (plan, plans, curves, compare, recommend, gpus, rigs, models, measurements, health, problems, page)
     routers = [shell.router for shell in shells]
     problems.install_problem_handlers(app, routers)
     for router in routers:

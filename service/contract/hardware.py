@@ -71,7 +71,9 @@ class Links(BaseModel):
 
     model_config = ANSWER
 
-    paths: list[LinkPath] = Field(description="Every pair of cards once, equal paths together.")
+    paths: list[LinkPath] = Field(
+        description="Every pair of cards once, equal paths together; of more than 16 cards some of each sort."
+    )
     boundary_bytes_per_token: int = Field(description="Hidden state that goes from one stage to the next.")
     boundary_s_per_token: float | None = Field(
         description="Time of that over the slowest path between cards that work; null with fewer than two."

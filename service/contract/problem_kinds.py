@@ -29,6 +29,7 @@ _ROWS = (
     ("unknown-engine", "Unknown engine", 404, "No engine has this name."),
     ("unknown-gpu", "Unknown GPU", 404, "No card in the catalogue has exactly this name."),
     ("unknown-model", "Unknown model", 404, "No model in the catalogue has exactly this name and quantisation."),
+    ("unknown-rig", "Unknown rig", 404, "No rig that can be named has exactly this name."),
     ("unreadable-model", "Unreadable model", 422, "The model file's header cannot be read or makes no sense."),
     ("unsupported", "Unsupported", 409, "The engine would refuse this, or it is not planned here."),
     ("unsupported-media", "Unsupported media type", 415, "The request body has a media type that is not read here."),

@@ -18,12 +18,13 @@ from service.contract.problem import FieldError
 from service.contract.recommend import RecommendRequest
 from service.contract.request import AssumptionsRequest, PlanRequest, WorkloadRequest
 from service.contract.rig import CircuitRequest, GpuRequest, HostRequest, InlineGpu, PsuLeads, PsuRequest, RigRequest
+from service.contract.rigs import ParseRequest
 from service.core.problems import InvalidRequest, PlanProblem, UnknownEngine
 
 _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
     PlanRequest, ModelUrl, ModelPath, RigRequest, GpuRequest, InlineGpu, HostRequest, PsuRequest, PsuLeads,
     CircuitRequest, WorkloadRequest, LlamaCppEngine, DraftRequest, MmprojRequest, VllmEngine, AssumptionsRequest,
-    ImportRequest, CompareRequest, CompareBase, MeasurementHints, MeasurementQuery, RecommendRequest,
+    ImportRequest, CompareRequest, CompareBase, MeasurementHints, MeasurementQuery, RecommendRequest, ParseRequest,
 )  # fmt: skip
 Request = TypeVar("Request", bound=BaseModel)
 _NAMES_OR_OBJECTS = (("model",), ("rig",))

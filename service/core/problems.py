@@ -45,6 +45,12 @@ class UnknownGpu(PlanProblem):
     slug = "unknown-gpu"
 
 
+class UnknownRig(PlanProblem):
+    """A rig that is not among those that can be named."""
+
+    slug = "unknown-rig"
+
+
 class UnknownModel(PlanProblem):
     """A model or quant that is not in the catalogue."""
 

@@ -10,6 +10,7 @@ from service.planning.engines import ENGINES
 from service.planning.engines.engine import Answer
 from service.planning.measurements.learning import Learning, MeasuredSpeeds
 from service.planning.model_hosts import RemoteModels
+from service.planning.presets import with_preset
 from service.planning.sources import Sources
 
 
@@ -48,6 +49,7 @@ class Planner:
 
         Where something like it was measured, its speeds are shifted by that.
         """
+        request = with_preset(request)
         answer = self._answer(request)
         measured = self.catalogues.measured
         if measured is None:
@@ -56,7 +58,7 @@ class Planner:
 
     def predicted(self, request: PlanRequest) -> Plan:
         """The plan as it is without measurements; raises as `plan` does."""
-        return self._answer(request).plan
+        return self._answer(with_preset(request)).plan
 
     def calibration(self) -> Calibration:
         """What measurements move."""

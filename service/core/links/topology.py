@@ -7,10 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
+from typing import Final
 
 from service.core.links.pcie import pcie_bytes_per_s
 from service.core.links.rates import ACROSS_SOCKETS_BYTES_PER_S, ASSUMED_PCIE, CHIPSET_PCIE, PATHS, PathKind
 from service.core.types import Gpu, Rig
+
+# rigs of more cards have too many pairs to list
+LISTED_CARDS: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,14 +122,26 @@ def _path(kind: PathKind, link: float | None) -> Path:
 
 @lru_cache(maxsize=1024)
 def paths(rig: Rig) -> tuple[tuple[tuple[int, int], Path], ...]:
-    """Every pair of cards with its path."""
-    pairs = combinations(range(len(rig.gpus)), 2)
-    return tuple((pair, path_between(rig, *pair)) for pair in pairs)
+    """Every pair of cards with its path; of a large rig's, only pairs that stand for all of their sort."""
+    cards = range(len(rig.gpus))
+    among = cards if len(cards) <= LISTED_CARDS else _standing_for(rig, cards)
+    return tuple((pair, path_between(rig, *pair)) for pair in combinations(among, 2))
 
 
 @lru_cache(maxsize=1024)
 def slowest_path(rig: Rig, cards: tuple[int, ...]) -> Path | None:
     """The path that a reduction over these cards waits for; None for fewer than two cards."""
-    among = [path for pair, path in paths(rig) if pair[0] in cards and pair[1] in cards]
+    among = (path_between(rig, *pair) for pair in combinations(_standing_for(rig, cards), 2))
     order: list[PathKind] = ["nvlink", "pcie-p2p", "host-staged", "network"]
     return max(among, key=lambda path: (order.index(path.kind), -(path.bandwidth_bytes_per_s or 0.0)), default=None)
+
+
+def _standing_for(rig: Rig, cards: Sequence[int]) -> list[int]:
+    """Two cards of each sort: equal ones within one NVLink group, or in none, have the same paths."""
+    group_of = {card: number for number, group in enumerate(nvlink_groups(rig)) for card in group}
+    found: dict[tuple[Gpu, int | None], list[int]] = {}
+    for card in cards:
+        same = found.setdefault((rig.gpus[card], group_of.get(card)), [])
+        if len(same) < 2:
+            same.append(card)
+    return sorted(card for same in found.values() for card in same)

@@ -1,7 +1,9 @@
 """Facts that warnings about power, cooling and links compare, by name; None where not known."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
+from math import comb
 
 from service.catalog.power_facts import power_facts
 from service.core.conditions import Fact
@@ -92,8 +94,8 @@ def _meeting(rig: Rig, mode: Mode) -> dict[str, Fact]:
     links = {card: link_bytes_per_s(rig.gpus[card]) for card in mode.sharing if not rig.gpus[card].unified_memory}
     narrowest = min(links, key=lambda card: links[card], default=None)
     sockets = {rig.gpus[card].numa_node for card in mode.sharing} - {None}
-    pairs = list(combinations(range(len(rig.gpus)), 2))
-    unlike = [(a, b) for a, b in pairs if _patched_and_unlike(rig.gpus[a], rig.gpus[b])]
+    kinds = Counter(rig.gpus)
+    unlike = [kinds[one] * kinds[other] for one, other in combinations(kinds, 2) if _patched_and_unlike(one, other)]
     every = slowest_path(rig, tuple(range(len(rig.gpus))))
     return {
         "together": mode.together,
@@ -109,8 +111,8 @@ def _meeting(rig: Rig, mode: Mode) -> dict[str, Fact]:
         "sync_ms_per_token": None if alpha is None else mode.meetings_per_token * alpha.mid_s * 1e3,
         "sockets": len(sockets),
         "p2p_claimed": bool(rig.machine.p2p),
-        "pairs": len(pairs),
-        "unlike_patched_pairs": len(unlike),
+        "pairs": comb(len(rig.gpus), 2),
+        "unlike_patched_pairs": sum(unlike),
     }
 
 

@@ -129,6 +129,26 @@ def gpus(search: Annotated[str, typer.Argument(help="Words of the name, vendor o
 
 
 @app.command()
+def rigs(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(help="Words of the name; or: parse [FILE|-], what tools printed.", show_default=False),
+    ] = None,
+    gpus: Annotated[
+        list[str] | None, typer.Option("--gpu", help="The cards, where what was printed does not name them.")
+    ] = None,
+) -> None:
+    """List rigs that can be named, or read one from nvidia-smi, rocm-smi or llama-server (rigfit rigs parse)."""
+    from service.shells.cli.rigs import parse, print_rigs  # noqa: PLC0415
+
+    with exit_on_problem(as_json=False):
+        if words and words[0] == "parse":
+            parse(words[1] if len(words) > 1 else "-", gpus or [])
+        else:
+            print_rigs(" ".join(words or ()))
+
+
+@app.command()
 def models(
     words: Annotated[
         list[str] | None,

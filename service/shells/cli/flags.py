@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from service.contract.model_reference import is_address
+from service.shells.cli.rig_flags import rig_of
 
 Text = str | None
 Number = int | None
@@ -120,7 +121,7 @@ ENGINE = (
 )  # fmt: skip
 DRAFT = ("model", "spec_type", "n_max", "n_gpu_layers", "cache_type_k", "cache_type_v", "override_tensor", "n_cpu_moe")
 MMPROJ = ("model", "weights_bytes", "offload")
-HOST = ("ram_bytes", "ram_bandwidth_bytes_per_s")
+HOST = ("ram_bytes", "ram_bandwidth_bytes_per_s", "cpu")
 
 _TRUE = {"on", "enabled", "true", "1"}
 _FALSE = {"off", "disabled", "false", "0"}
@@ -143,7 +144,7 @@ def question_of(flags: dict[str, Any]) -> dict[str, Any]:
         "mmproj": _mmproj(flags),
     }
     return {
-        "rig": {"gpus": flags["gpus"] or [], "host": _given(stated, HOST)},
+        "rig": {**rig_of(flags), "host": _given(stated, HOST)},
         "workload": _given(stated, WORKLOAD),
         "engine": _given(stated, ENGINE),
     }

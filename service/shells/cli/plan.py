@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from service.core.problems import InvalidRequest
-from service.shells.cli import flags
+from service.shells.cli import flags, rig_flags
 from service.shells.cli.problems import PROBLEM_EXIT_STATUS, exit_on_problem
 
 STDIN = "-"
@@ -54,6 +54,19 @@ def plan(
     date: flags.Date = None,
     ram_bytes: flags.RamBytes = None,
     ram_bandwidth_bytes_per_s: flags.RamBandwidth = None,
+    cpu: rig_flags.Cpu = None,
+    preset: rig_flags.Preset = None,
+    power_limit_w: rig_flags.PowerLimit = None,
+    p2p: rig_flags.P2p = None,
+    no_nvlink: rig_flags.NoNvlink = False,
+    slots: rig_flags.Slots = None,
+    chassis: rig_flags.Chassis = None,
+    psu: rig_flags.Psu = None,
+    psu_count: rig_flags.PsuCount = None,
+    atx: rig_flags.Atx = None,
+    volts: rig_flags.Volts = None,
+    amps: rig_flags.Amps = None,
+    tariff: rig_flags.Tariff = None,
     as_json: flags.AsJson = False,
     request: flags.Request = None,
     requests: flags.Requests = None,

@@ -5,6 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from service.contract.estimate import Estimate
+from service.contract.hardware import Power
 from service.contract.plan import Alternative, DevicePlan, Plan
 from service.core.units import GIB
 
@@ -35,6 +36,8 @@ def render(plan: Plan, width: int) -> RenderableType:
     parts: list[RenderableType] = [_headline(plan), _context(plan), "", _bytes(plan, width), ""]
     if plan.speed is not None:
         parts.append(_speed(plan))
+    if plan.power is not None:
+        parts.append(_power(plan.power))
     parts += [Text(plan.command.text, style="cyan", overflow="fold")]
     notes: list[RenderableType] = [
         Text(f"{warning.severity}: {warning.message}", style=_SEVERITY_STYLES[warning.severity])
@@ -135,6 +138,18 @@ def _speed(plan: Plan) -> Text:
         parts.append(f"first token {_range(speed.ttft_s)} s")
     parts.append(f"{speed.basis}, limited by {speed.limited_by.replace('_', ' ')}")
     return Text("; ".join(parts))
+
+
+def _power(power: Power) -> Text:
+    line = (
+        f"power {power.system_peak_w:.0f} W at peak, {power.system_decode_w:.0f} W in decode, "
+        f"{power.wall_peak_w:.0f} W at the wall; supply of {power.recommended_psu_w:.0f} W"
+    )
+    if power.energy_wh_per_1000_tokens is not None:
+        line += f"; {_range(power.energy_wh_per_1000_tokens)} Wh per 1,000 tokens"
+    if power.cost_per_1000_tokens is not None:
+        line += f", which cost {power.cost_per_1000_tokens.mid:.2g}"
+    return Text(line)
 
 
 def _range(estimate: Estimate) -> str:

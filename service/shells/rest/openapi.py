@@ -8,6 +8,7 @@ from fastapi.routing import APIRoute
 
 from service.contract.imports import ImportRequest
 from service.contract.problem import Problem
+from service.contract.rigs import ParseRequest
 
 DESCRIPTION = (
     "Says where an inference engine puts every byte of a model on a rig of GPUs, whether it fits, and how fast it will "
@@ -45,8 +46,8 @@ def _document(app: FastAPI) -> dict[str, Any]:
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
     for name in _FRAMEWORK_SCHEMAS:
         schemas.pop(name, None)
-    for model in (Problem, ImportRequest):
-        # no endpoint's signature has them: problems are raised, and imports are read as they come
+    for model in (Problem, ImportRequest, ParseRequest):
+        # no endpoint's signature has them: problems are raised, and some bodies are read as they come
         schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
         schemas.update(schema.pop("$defs", {}))
         schemas[model.__name__] = schema

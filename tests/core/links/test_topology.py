@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from service.catalog.gpus import GpuOptions, builtin_gpus
-from service.core.links.topology import nvlink_groups, path_between, peer_access, slowest_path
+from service.core.links.topology import nvlink_groups, path_between, paths, peer_access, slowest_path
 from service.core.links.transfers import boundary_s, load_s, tensor_sync_s
 from service.core.machine import Machine
 from service.core.types import Gpu, Rig
@@ -130,3 +130,11 @@ def test_loading_goes_through_each_card_s_link() -> None:
     assert load_s(wide, held).low == pytest.approx(40e9 / (31.5e9 * 0.84), rel=1e-3)
     assert load_s(cards("apple-m4-max-40"), held).high == 0
     assert load_s((replace(gpu("rpc"), pcie_gen=4),), held).high == 0
+
+
+def test_a_large_rig_has_the_paths_of_a_small_one() -> None:
+    """Of many equal cards a few pairs stand for all, whatever the number."""
+    many, few = rig("500x l40s"), rig("3x l40s")
+    assert {path for _, path in paths(many)} == {path for _, path in paths(few)}
+    assert slowest_path(many, tuple(range(500))) == slowest_path(few, (0, 1, 2))
+    assert len(paths(many)) < 10
