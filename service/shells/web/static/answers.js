@@ -1,28 +1,34 @@
 // Fetches answers and puts them in their place; an answer that is no longer asked for is not waited for.
+const CHART_MS = 400;
+
 let pending = new AbortController();
+let pendingChart = new AbortController();
 
 export async function showAnswer(address) {
   const answer = document.getElementById("answer");
-  const text = await fetched(`/answer${new URL(address, location).search}`, answer);
+  const text = await fetched(`/answer${new URL(address, location).search}`, answer, latest());
   if (text === null) return;
   const kept = openDetails(answer);
   answer.replaceChildren(...parsed(text).body.childNodes);
   reopen(answer, kept);
   announce();
-  showChart();
+  showChart(CHART_MS);
 }
 
-// the chart takes longer than the answer, which does not wait for it
-export async function showChart() {
+// the chart takes longer than the answer, which does not wait for it; it is not asked for while the question changes
+export async function showChart(waitMs = 0) {
   const place = document.querySelector("[data-chart]");
-  if (!place) return;
-  const text = await fetched(place.dataset.chart, place);
+  await new Promise((resolve) => setTimeout(resolve, waitMs));
+  // another answer that is on its way brings a chart of its own
+  if (!place?.isConnected || document.getElementById("answer").hasAttribute("aria-busy")) return;
+  pendingChart = new AbortController();
+  const text = await fetched(place.dataset.chart, place, pendingChart.signal);
   if (text !== null) place.replaceChildren(...parsed(text).body.childNodes);
 }
 
 export async function showPage(address) {
   const main = document.querySelector("main");
-  const text = await fetched(address, document.getElementById("answer"));
+  const text = await fetched(address, document.getElementById("answer"), latest());
   if (text === null) return false;
   const page = parsed(text);
   document.title = page.title;
@@ -33,10 +39,15 @@ export async function showPage(address) {
   return true;
 }
 
-async function fetched(address, place) {
+// gives up what was asked for before
+function latest() {
   pending.abort();
+  pendingChart.abort();
   pending = new AbortController();
-  const { signal } = pending;
+  return pending.signal;
+}
+
+async function fetched(address, place, signal) {
   place.setAttribute("aria-busy", "true");
   try {
     const response = await fetch(address, { headers: { accept: "text/html" }, signal });

@@ -1,6 +1,6 @@
 // The rows of cards: each keeps the parameter that states it in its hidden input.
 import { connectCombobox } from "./combobox.js";
-import { changed, exact } from "./question.js";
+import { AT_ONCE_MS, changed, exact } from "./question.js";
 
 let added = 0;
 
@@ -42,7 +42,7 @@ function connectRow(form, row) {
     const next = row.nextElementSibling ?? row.previousElementSibling;
     row.remove();
     (next?.querySelector("[data-part=name]") ?? form.querySelector("[data-add]")).focus();
-    changed(form, row, true);
+    changed(form, row, AT_ONCE_MS);
   });
 }
 

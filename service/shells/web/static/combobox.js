@@ -1,6 +1,6 @@
 // A text field that suggests names of the catalogue (WAI-ARIA combobox with a list); what is typed counts as it stands.
 import { SOURCES } from "./sources.js";
-import { changed } from "./question.js";
+import { AT_ONCE_MS, NAMING_MS, changed } from "./question.js";
 
 const SETTLED_MS = 120;
 const SHOWN = 40;
@@ -31,7 +31,7 @@ export function connectCombobox(form, box) {
     input.dispatchEvent(new Event("input", { bubbles: true }));
     close();
     input.dispatchEvent(new CustomEvent("chosen", { bubbles: true }));
-    changed(form, input, true);
+    changed(form, input, AT_ONCE_MS);
   };
   const mark = (index) => {
     const options = [...list.querySelectorAll("[role=option]")];
@@ -56,7 +56,7 @@ export function connectCombobox(form, box) {
   input.addEventListener("input", () => {
     clearTimeout(waiting);
     waiting = setTimeout(open, SETTLED_MS, input.value);
-    changed(form, input);
+    changed(form, input, NAMING_MS);
   });
   input.addEventListener("focus", () => input.select());
   input.addEventListener("click", () => list.hidden && open(""));

@@ -1,5 +1,5 @@
 // The model and its quantisation: two controls, one parameter.
-import { changed } from "./question.js";
+import { AT_ONCE_MS, changed } from "./question.js";
 import { modelsLike } from "./sources.js";
 
 export function connectModel(form) {
@@ -21,7 +21,7 @@ export function connectModel(form) {
     else select.selectedIndex = -1;
     if (choose && usual) {
       input.value = usual.reference;
-      changed(form, input, true);
+      changed(form, input, AT_ONCE_MS);
     }
   };
 
@@ -30,7 +30,7 @@ export function connectModel(form) {
   select.addEventListener("change", () => {
     if (select.value === "") return;
     input.value = select.value;
-    changed(form, select, true);
+    changed(form, select, AT_ONCE_MS);
   });
 }
 

@@ -7,8 +7,6 @@ import { connectFields } from "./fields.js";
 import { connectModel } from "./model.js";
 import { addressOf } from "./question.js";
 
-const SETTLED_MS = 250;
-
 let waiting;
 let lastControl;
 let shown = location.pathname + location.search;
@@ -35,9 +33,10 @@ function connect() {
   connectComboboxes(form);
   markRefused();
   form.addEventListener("question-changed", (event) => {
-    remember(form, event.detail?.control);
+    const { control, patienceMs } = event.detail;
+    remember(form, control);
     clearTimeout(waiting);
-    waiting = setTimeout(ask, event.detail?.settled ? 0 : SETTLED_MS, form);
+    waiting = setTimeout(ask, patienceMs, form);
   });
   form.addEventListener("submit", (event) => {
     event.preventDefault();

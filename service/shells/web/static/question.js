@@ -23,6 +23,11 @@ export function exact(input) {
   return String(input.dataset.factor && Number(input.dataset.factor) > 1 ? Math.round(value) : value);
 }
 
-export function changed(form, control, settled = false) {
-  form.dispatchEvent(new CustomEvent("question-changed", { detail: { control, settled } }));
+// how long to wait for more before asking: not at all after a choice, longer for a name that is being typed
+export const AT_ONCE_MS = 0;
+export const TYPING_MS = 250;
+export const NAMING_MS = 600;
+
+export function changed(form, control, patienceMs = TYPING_MS) {
+  form.dispatchEvent(new CustomEvent("question-changed", { detail: { control, patienceMs } }));
 }

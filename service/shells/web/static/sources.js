@@ -24,10 +24,14 @@ function aboutCard(card) {
   return facts.join(" · ");
 }
 
-// words of a name in any order, the one that starts like the text first
+// names that start like the text first, then those of which a word does
 function closest(entries, text) {
   const wanted = text.trim().toLowerCase();
-  return entries.sort((one, other) => other.value.startsWith(wanted) - one.value.startsWith(wanted));
+  const distance = ({ value }) => {
+    if (value.startsWith(wanted)) return 0;
+    return value.split(/[-_ .]/).some((word) => word.startsWith(wanted)) ? 1 : 2;
+  };
+  return entries.sort((one, other) => distance(one) - distance(other));
 }
 
 export const SOURCES = {
