@@ -1,8 +1,9 @@
 """What people do on the page, done in a real browser."""
 
 import re
+from urllib.parse import urlencode
 
-from playwright.sync_api import BrowserContext, Page, Route, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from tests.shells.web.browser.workbench import (
     EXAMPLE,
@@ -193,6 +194,33 @@ def test_a_problem_and_its_way_out(page: Page) -> None:
     expect(page.get_by_role("combobox", name="Card")).to_have_value("a100-sxm4-80gb")
     expect(page.get_by_role("combobox", name="Card")).not_to_have_attribute("aria-invalid", "true")
     expect(page.locator("#answer")).to_be_focused()
+
+
+def test_taking_an_alternative(page: Page) -> None:
+    """An alternative is taken with a click: the answer is then the one that it promised."""
+    ask(page, model="llama-3.3-70b:Q4_K_M", gpus=["2x rtx-3090", "rtx-5090"], context_tokens="32768")
+    other = page.locator(".alternatives > li").first
+    promised = [number.get_attribute("value") for number in other.locator("data").all()]
+    other.get_by_role("link", name="Use").click()
+    page.wait_for_url(re.compile("split_mode=|tensor_split="))
+    expect_settled(page)
+    assert page.locator(".speeds tbody data").first.get_attribute("value") == promised[0]
+    assert page.locator(".figures data").nth(2).get_attribute("value") == promised[2]
+    expect(page.locator("[data-engine='llama.cpp'] details")).to_have_attribute("open", "")
+    page.go_back()
+    expect(page.locator(".alternatives > li").first.locator("data").first).to_have_attribute("value", promised[0] or "")
+
+
+def test_the_form_works_without_scripts(browser: Browser, site: str) -> None:
+    """Without JavaScript the form is sent by hand, with its cards as they are."""
+    plain = browser.new_context(base_url=site, java_script_enabled=False)
+    page = plain.new_page()
+    page.goto(f"/?{urlencode(EXAMPLE | {'ram_bytes': '68719476736'})}")
+    page.get_by_role("spinbutton", name="Context").fill("4096")
+    page.get_by_role("button", name="Ask").click()
+    expect_headline(page, "on 2x rtx-3090 at 4,096 tokens")
+    assert asked(page)["ram_bytes"] == ["68719476736"]
+    plain.close()
 
 
 def test_answers_that_are_no_longer_asked_for_are_not_shown(page: Page) -> None:
