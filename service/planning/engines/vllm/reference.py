@@ -7,11 +7,13 @@ from functools import lru_cache
 
 from service.catalog.model_index import ID_PREFIX, ResolvedModel
 from service.catalog.model_names import quant_key
+from service.catalog.model_rows import ModelRow
 from service.catalog.models import ModelCatalog
 from service.catalog.vllm_models import PublishedModel, model_with_shapes_of_another, published_model
 from service.contract.model_reference import ModelReference
 from service.core.engines.vllm.derived import derived_model
 from service.core.engines.vllm.formats import FORMATS
+from service.core.engines.vllm.hf_model import checkpoint_model
 from service.core.engines.vllm.model import VllmModel
 from service.core.problems import UnknownModel, Unsupported
 from service.planning.sources import Sources
@@ -27,6 +29,7 @@ _SPELLINGS = {
 _NATIVE_ONLY = ("MXFP4", "MXFP4-FP8", "FBGEMM-FP8", "INT4-EXPERTS")
 # the format whose size is closest to a GGUF mix's, by the bits in its name
 _CLOSEST = ((r"F16|F32", "BF16"), (r"(I?Q8|Q6)", "FP8"), (r".*", "AWQ"))
+_HUB = re.compile(r"(?:huggingface\.co|hf\.co)/([\w.-]+/[\w.-]+)", re.ASCII)
 _TRAILING_FORMAT = re.compile(
     rf"(?P<name>.+?)[-_.:](?P<format>{'|'.join(sorted(map(re.escape, FORMATS), key=len, reverse=True))})", re.IGNORECASE
 )
@@ -55,6 +58,8 @@ def checkpoint_of(reference: ModelReference, sources: Sources) -> NamedCheckpoin
         )
     models = sources.catalogues.models
     name, asked = _split(reference)
+    if imported := _imported(models, reference):
+        return imported
     other = model_with_shapes_of_another(name if asked else reference.partition(":")[0])
     resolved = _resolve(models, (other.shapes or "") if other else name if asked else reference, reference)
     published = other or published_model(resolved.row.name)
@@ -78,6 +83,35 @@ def checkpoint_of(reference: ModelReference, sources: Sources) -> NamedCheckpoin
         is_published=repository is not None,
         notes=tuple(notes),
     )
+
+
+def _imported(models: ModelCatalog, reference: str) -> NamedCheckpoint | None:
+    """A checkpoint of the catalogue, by its name, alias or id; None where the reference means something else."""
+    try:
+        resolved = models.resolve(reference)
+    except UnknownModel:
+        return None
+    row = resolved.row
+    if row.format != "safetensors":
+        return None
+    return NamedCheckpoint(
+        model=_parsed(models, row),
+        checkpoint=_hub_name(row.source) or f"./{row.name}",
+        is_published=_hub_name(row.source) is not None,
+        notes=tuple(note for note in resolved.notes if not note.startswith("No quant")),
+    )
+
+
+def _hub_name(source: str | None) -> str | None:
+    """owner/repository of an address on the Hugging Face hub."""
+    found = _HUB.search(source or "")
+    return None if found is None else found[1]
+
+
+@lru_cache(maxsize=64)
+def _parsed(models: ModelCatalog, row: ModelRow) -> VllmModel:
+    """A row's model, parsed once."""
+    return checkpoint_model(models.checkpoint(row), row.name)
 
 
 @lru_cache(maxsize=256)
