@@ -74,7 +74,8 @@ class ModelCatalog:
         """The parsed model of a row, under the catalogue's name and quant; raises Unsupported for a checkpoint."""
         if row.format != "gguf":
             raise Unsupported(
-                f"{row.reference} is a checkpoint ({row.format}), which llama.cpp does not load: convert it to GGUF.",
+                f"{row.reference} is a checkpoint ({row.format}), which llama.cpp does not load: convert it to GGUF, "
+                "or ask for engine.name vllm.",
                 fields=("model",),
             )
         return self._parsed(row)

@@ -33,7 +33,7 @@ class RemoteModels:
     def __init__(self, settings: "Settings") -> None:
         self._settings = settings
         self._slots = BoundedSemaphore(settings.max_model_fetches)
-        self._remembered: dict[str, tuple[float, Model]] = {}
+        self._remembered: dict[str, tuple[float, Model | Checkpoint]] = {}
         self._remembering = Lock()
 
     def find(
@@ -54,19 +54,29 @@ class RemoteModels:
             )
 
     def model(self, url: str) -> Model:
-        """The model at an address, remembered; raises PlanProblem, also for what is no single model."""
+        """The GGUF model at an address, remembered; raises PlanProblem, also for what is no single model."""
+        content = self.content(url)
+        if isinstance(content, Checkpoint):
+            raise Unsupported(
+                f"{url} is a checkpoint, which llama.cpp does not load: name a GGUF file, or ask for engine.name vllm.",
+                fields=("model.url",),
+            )
+        return content
+
+    def content(self, url: str) -> Model | Checkpoint:
+        """The model or checkpoint at an address, remembered; raises PlanProblem, also for what is neither."""
         with self._remembering:
-            fetched_s, model = self._remembered.get(url, (0.0, None))
-        if model is not None and time.monotonic() < fetched_s + REMEMBERED_S:
-            return model
+            fetched_s, content = self._remembered.get(url, (0.0, None))
+        if content is not None and time.monotonic() < fetched_s + REMEMBERED_S:
+            return content
         from service.remote.references import read_reference  # noqa: PLC0415
 
-        model = _single_model(self.find(read_reference(url)), url)
+        content = _single_content(self.find(read_reference(url)), url)
         with self._remembering:
             while len(self._remembered) >= REMEMBERED_MODELS:
                 del self._remembered[next(iter(self._remembered))]
-            self._remembered[url] = (time.monotonic(), model)
-        return model
+            self._remembered[url] = (time.monotonic(), content)
+        return content
 
     @contextmanager
     def slot(self) -> Iterator[None]:
@@ -87,7 +97,7 @@ class TooManyReads(PlanProblem):
     slug = "rate-limited"
 
 
-def _single_model(found: "Found", url: str) -> Model:
+def _single_content(found: "Found", url: str) -> Model | Checkpoint:
     from service.remote.listing import Listing  # noqa: PLC0415
 
     if isinstance(found, Listing):
@@ -96,10 +106,6 @@ def _single_model(found: "Found", url: str) -> Model:
             f"{url} is a repository; name one of its files: {', '.join(files[:20]) or 'it has no GGUF file'}.",
             suggestions=files[:20],
             fields=("model.url",),
-        )
-    if isinstance(found.content, Checkpoint):
-        raise Unsupported(
-            f"{url} is a checkpoint, which llama.cpp does not load: name a GGUF file.", fields=("model.url",)
         )
     return found.content
 

@@ -24,12 +24,16 @@ class Sources:
     may_read_files: bool = False
     remote: Callable[[], RemoteModels] | None = None
 
+    def hosts(self) -> RemoteModels:
+        """What fetches models by address; raises Unsupported where they are not fetched."""
+        if self.remote is None:
+            raise Unsupported("Models are not fetched from addresses here.", fields=("model.url",))
+        return self.remote()
+
     def model(self, reference: ModelReference) -> tuple[Model, Sequence[str]]:
         """The GGUF model that a reference names, and what was read into its name; raises PlanProblem."""
         if isinstance(reference, ModelUrl):
-            if self.remote is None:
-                raise Unsupported("Models are not fetched from addresses here.", fields=("model.url",))
-            return self.remote().model(reference.url), ()
+            return self.hosts().model(reference.url), ()
         if isinstance(reference, ModelPath):
             if not self.may_read_files:
                 raise InvalidRequest("A path names a file only on the command line.", fields=("model.path",))

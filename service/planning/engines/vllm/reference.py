@@ -4,13 +4,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import PurePosixPath
 
 from service.catalog.model_index import ID_PREFIX, ResolvedModel
 from service.catalog.model_names import quant_key
 from service.catalog.model_rows import ModelRow
 from service.catalog.models import ModelCatalog
 from service.catalog.vllm_models import PublishedModel, model_with_shapes_of_another, published_model
-from service.contract.model_reference import ModelReference
+from service.contract.model_reference import ModelPath, ModelReference, ModelUrl
+from service.core.checkpoints import Checkpoint
 from service.core.engines.vllm.derived import derived_model
 from service.core.engines.vllm.formats import FORMATS
 from service.core.engines.vllm.hf_model import checkpoint_model
@@ -50,10 +52,12 @@ class NamedCheckpoint:
 
 def checkpoint_of(reference: ModelReference, sources: Sources) -> NamedCheckpoint:
     """The checkpoint that a reference names; raises UnknownModel or Unsupported."""
-    if not isinstance(reference, str):
+    if isinstance(reference, ModelUrl):
+        return _fetched(reference.url, sources)
+    if isinstance(reference, ModelPath):
         raise Unsupported(
-            "vLLM is planned for models of the catalogue and for imported checkpoints: name one as name:BF16, "
-            "name:FP8, name:AWQ, or import its config.json.",
+            "vLLM is planned for models of the catalogue and for checkpoints: name one as name:BF16, name:FP8, "
+            "name:AWQ, or its config.json by address, or import that.",
             fields=("model",),
         )
     models = sources.catalogues.models
@@ -118,6 +122,25 @@ def _parsed(models: ModelCatalog, row: ModelRow) -> VllmModel:
 def _renamed(model: VllmModel, name: str, trained_context_tokens: int) -> VllmModel:
     """A model under the name of another of the same shapes, the same object every time."""
     return replace(model, name=name, trained_context_tokens=trained_context_tokens)
+
+
+def _fetched(url: str, sources: Sources) -> NamedCheckpoint:
+    """A checkpoint by the address of its config.json."""
+    content = sources.hosts().content(url)
+    if not isinstance(content, Checkpoint):
+        raise Unsupported(
+            f"{url} is a GGUF file, which vLLM 0.33 does not load without a plugin: give the config.json of its "
+            "checkpoint, or ask for engine.name llama.cpp.",
+            fields=("model.url", "engine.name"),
+        )
+    name = _hub_name(url)
+    called = name or PurePosixPath(url).parent.name or url
+    return NamedCheckpoint(
+        model=checkpoint_model(content, called.rpartition("/")[2]),
+        checkpoint=name or f"./{called}",
+        is_published=name is not None,
+        notes=(),
+    )
 
 
 def _split(reference: str) -> tuple[str, str | None]:
