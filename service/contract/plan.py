@@ -189,7 +189,7 @@ class Command(BaseModel):
     argv: list[str]
     env: dict[str, str]
     text: str = Field(description="Environment and arguments as one line for a shell.")
-    verify: str = Field(description="A llama-bench line that measures what was predicted.")
+    verify: str = Field(description="A line that measures what was predicted; llama-bench runs one stream.")
     notes: list[CommandNote] = Field(description="Every variable and flag with what it does.")
 
 

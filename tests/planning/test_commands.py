@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from service.contract.plan import Plan
+from service.core.problems import Unsupported
 from tests.core.engines.llamacpp.flag_parser import NEWEST, parse
 from tests.planner import ask
 
@@ -182,3 +183,19 @@ def test_an_old_bench_keeps_experts_on_the_host_by_pattern() -> None:
     patterns = [entry.partition("=")[0] for entry in words[words.index("-ot") + 1].split(";")]
     assert [pattern.split(r"\.")[1] for pattern in patterns] == ["0", "1"]
     assert "-ncmoe" not in words
+
+
+@pytest.mark.parametrize(
+    ("engine", "words"),
+    [
+        ({"tool": "llama-bench", "cache_type_k": "f32"}, "llama-bench has no cache of type f32"),
+        (old("2024-02", flash_attn=True), "no flag for flash_attn"),
+        (old("2025-01", override_tensor=["a=CPU"]), "no flag for override_tensor"),
+        (old("2023-10", cache_type_k="q8_0"), "no flag for cache_type_k"),
+        (old("2024-06", devices=[0]), "no --device"),
+    ],
+)
+def test_what_no_flag_says_is_refused(engine: dict[str, Any], words: str) -> None:
+    """What a program of that time cannot be told is a problem, not a command that it would not take."""
+    with pytest.raises(Unsupported, match=words):
+        ask(LLAMA_8B, "rtx-3090", context_tokens=4096, engine=engine)

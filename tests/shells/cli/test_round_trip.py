@@ -25,7 +25,7 @@ MODEL = load_model("qwen3-30b-a3b:Q4_K_M")
 CARDS = rig(gpu("cuda"), gpu("cuda", 12), gpu("cuda", 8))
 BLOCKS = 48
 CACHE_TYPES = st.sampled_from([None, "f32", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"])
-SHARES = st.floats(0, 1e6, allow_nan=False) | st.integers(0, 99).map(float)
+SHARES = st.floats(2.0**-126, 1e6, allow_nan=False) | st.integers(0, 99).map(float)
 # a comma ends an entry, the first = its pattern
 PATTERNS = st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters=",="), min_size=1, max_size=12)
 OVERRIDES = st.builds(
@@ -108,6 +108,9 @@ def test_a_measurement_is_of_the_same_placement(fixed: LlamaCppSettings, workloa
         words.append("-nkvo")
     read = settings_of_question(question_of_command(("llama-server", "-m", "x", *words)))
     kept = replace(plain(fixed), kv_unified=None, swa_full=False, override_tensor=())
+    types = (None if each == "f32" else each for each in (fixed.cache_type_k, fixed.cache_type_v))
+    key_type, value_type = types
+    kept = replace(kept, cache_type_k=key_type, cache_type_v=value_type)
     assert replace(read, n_gpu_layers=read.n_gpu_layers if read.n_gpu_layers is not None else "all") == kept
     entries = (found.get("-ot") or "").split(";") if fixed.override_tensor else []
     assert [entry.rpartition("=")[2] for entry in entries] == [each.buffer_type for each in fixed.override_tensor]

@@ -7,7 +7,7 @@ from typing import Final
 from service.core.architectures.hparams import read_hparams
 from service.core.engines.llamacpp.cache_types import resolve_cache_types
 from service.core.engines.llamacpp.flag import Flag, file_name, override_entry
-from service.core.engines.llamacpp.flag_history import knows
+from service.core.engines.llamacpp.flag_history import UNKNOWN_CACHE_TYPES, knows
 from service.core.engines.llamacpp.flash_attention import resolve_flash_attention
 from service.core.engines.llamacpp.overrides import EXPERTS_PATTERN
 from service.core.engines.llamacpp.server_flags import (
@@ -44,7 +44,7 @@ def bench_flags(model: Model, rig: Rig, settings: LlamaCppSettings, workload: Wo
     yield from split_flags(settings, "/")
     yield from batch_flags(settings, rules)
     yield from _flash_attention_flags(model, rig, settings, rules)
-    yield from cache_type_flags(settings)
+    yield from (flag for flag in cache_type_flags(settings) if flag.words[1] not in UNKNOWN_CACHE_TYPES)
     if not settings.kv_offload:
         yield Flag(("-nkvo", "1"), "The KV cache stays in main memory.")
     yield from _override_flags(model, rig, settings, rules)

@@ -12,6 +12,9 @@ from service.core.types import Model, Rig
 RPC_PORT: Final = 50052
 """Port ggml-rpc-server listens on unless told otherwise (tools/rpc/rpc-server.cpp)."""
 
+SMALLEST_SHARE: Final = 2.0**-126
+"""The smallest normal float."""
+
 
 class Flag(NamedTuple):
     """Words of a command line that belong together, or a variable of its environment, and what they do."""
@@ -34,7 +37,12 @@ def file_name(model: Model) -> str:
 
 
 def number(value: float) -> str:
-    """A share without a fraction that is none."""
+    """A share without a fraction that is none; one that a float is too small for is none either.
+
+    Source: std::stof, which refuses it, common/arg.cpp:2848 (llama.cpp in llama-cpp-python 0.3.36).
+    """
+    if value < SMALLEST_SHARE:
+        return "0"
     return str(int(value)) if value == int(value) else repr(value)
 
 

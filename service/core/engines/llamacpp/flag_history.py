@@ -81,6 +81,9 @@ Source: pull requests of ggml-org/llama.cpp as numbered; layers_in_words: the he
 github.com/AlexsJones/llmfit/pull/431.
 """
 
+UNKNOWN_CACHE_TYPES: Final = frozenset({"f32"})
+"""Types of a cache that llama-bench does not read, and the server does (llama-bench.cpp:496-523)."""
+
 _SINCE: Final = {change.spelling: change.since for change in SPELLING_CHANGES}
 
 
@@ -94,6 +97,8 @@ def check_spelled(settings: LlamaCppSettings, rules: VersionRules) -> None:
 
     Raises Unsupported. Source: SPELLING_CHANGES.
     """
+    if settings.tool == "llama-bench":
+        _check_bench(settings)
     if rules.as_of is None or rules.as_of >= _NEWEST_REFUSAL:
         return
     quantised = {settings.cache_type_k, settings.cache_type_v} - {None, "f16"}
@@ -112,3 +117,12 @@ def check_spelled(settings: LlamaCppSettings, rules: VersionRules) -> None:
 
 
 _NEWEST_REFUSAL: Final = _SINCE["override_tensor"]
+
+
+def _check_bench(settings: LlamaCppSettings) -> None:
+    for field, cache_type in (("cache_type_k", settings.cache_type_k), ("cache_type_v", settings.cache_type_v)):
+        if cache_type in UNKNOWN_CACHE_TYPES:
+            raise Unsupported(
+                f"llama-bench has no cache of type {cache_type}: choose another type, or llama-server as the tool",
+                fields=(f"engine.{field}", "engine.tool"),
+            )

@@ -58,7 +58,7 @@ def server_flags(model: Model, rig: Rig, settings: LlamaCppSettings, workload: W
         )
     yield from n_cpu_moe_flags(model, settings)
     if rules.has("fit_by_default"):
-        yield Flag(("-fit", "off"), "Nothing is changed to make it fit: the plan already does.")
+        yield Flag(("-fit", "off"), "Nothing is changed to make it fit, so that it runs as planned.")
 
 
 def device_flags(rig: Rig, settings: LlamaCppSettings, separator: str) -> Iterator[Flag]:

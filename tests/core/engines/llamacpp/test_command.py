@@ -253,3 +253,9 @@ def test_the_line_for_a_shell_is_the_arguments(pattern: str) -> None:
     override = (OverrideTensor(pattern=pattern, buffer_type="CPU"),)
     given_command = command(gpu(), override_tensor=override)
     assert tuple(shlex.split(given_command.text)) == given_command.argv
+
+
+def test_a_share_that_no_float_holds_is_none() -> None:
+    """llama.cpp refuses a share below the smallest float, which divides as zero does."""
+    flags = flags_of(list(command(gpu(), gpu(), tensor_split=(1e-300, 1.0)).argv), "llama-server")
+    assert flags["-ts"] == "0,1"
