@@ -39,10 +39,7 @@ def test_a_second_card_that_is_needed_is_said_to_be() -> None:
 
 
 def test_cards_that_take_turns_are_compared_with_one() -> None:
-    """By bandwidth, Qwen3 32B on a 5090 and a 3090 reads at a mean of 1364 GB/s.
-
-    Source: worked examples.
-    """
+    """By bandwidth, Qwen3 32B on a 5090 and a 3090 reads at the mean of 1364 GB/s of the worked examples."""
     engine = {"split_mode": "layer", "tensor_split": [1792, 936]}
     plan = ask(QWEN_32B, "rtx-5090", "rtx-3090", context_tokens=4096, engine=engine)
     found = advice(plan, "one-faster-card")
