@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from service.core.problems import InvalidRequest
-from service.shells.cli import flags, rig_flags
+from service.shells.cli import flags
 from service.shells.cli.problems import PROBLEM_EXIT_STATUS, exit_on_problem
+from service.shells.cli.rig_flags import with_machine_flags
 
 STDIN = "-"
 
 
+@with_machine_flags
 def plan(
     model: flags.Model = None,
     *,
@@ -54,25 +56,13 @@ def plan(
     date: flags.Date = None,
     ram_bytes: flags.RamBytes = None,
     ram_bandwidth_bytes_per_s: flags.RamBandwidth = None,
-    cpu: rig_flags.Cpu = None,
-    preset: rig_flags.Preset = None,
-    power_limit_w: rig_flags.PowerLimit = None,
-    p2p: rig_flags.P2p = None,
-    no_nvlink: rig_flags.NoNvlink = False,
-    slots: rig_flags.Slots = None,
-    chassis: rig_flags.Chassis = None,
-    psu: rig_flags.Psu = None,
-    psu_count: rig_flags.PsuCount = None,
-    atx: rig_flags.Atx = None,
-    volts: rig_flags.Volts = None,
-    amps: rig_flags.Amps = None,
-    tariff: rig_flags.Tariff = None,
     as_json: flags.AsJson = False,
     request: flags.Request = None,
     requests: flags.Requests = None,
+    **machine: Any,
 ) -> None:
     """Plan a model on a rig: where every byte goes, whether it fits, how fast it will run."""
-    _answer(model, locals())
+    _answer(model, {**locals(), **machine})
 
 
 def _answer(model: str | None, given: dict[str, Any]) -> None:
