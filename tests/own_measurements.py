@@ -4,7 +4,7 @@ import json
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from statistics import fmean, median
@@ -85,11 +85,14 @@ def _case(case: Mapping[str, Any]) -> Case | None:
     return Case(id=case["id"], metric=case["metric"], value=case["value"], request=request, answer=answer)
 
 
-def gains(backend: str, metric: str = "decode_tokens_per_s") -> Iterator[Gain]:
-    """One row for each card with enough models, over fixed random choices of what the user measured."""
+def gains(backend: str, metric: str = "decode_tokens_per_s", *, speed_factor: float = 1.0) -> Iterator[Gain]:
+    """One row for each card with enough models, over fixed random choices of what the user measured.
+
+    speed_factor: of cards that are unlike those the constants come from.
+    """
     by_card: dict[str, list[Case]] = defaultdict(list)
     for case in cases(backend, metric):
-        by_card[case.card].append(case)
+        by_card[case.card].append(replace(case, value=case.value * speed_factor))
     for card, found in sorted(by_card.items()):
         models = sorted({str(case.request.model) for case in found})
         if len(models) >= LEAST_MODELS:

@@ -11,6 +11,7 @@ Science 6 (1991) 15-32.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, sqrt
+from statistics import median
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -119,20 +120,46 @@ def evidence_of(observations: Sequence[Observation]) -> Evidence:
 
 
 def _surprises(observations: Sequence[Observation]) -> Mapping[Place, float]:
-    """Variance to add where a measurement lies further off than two standard deviations.
+    """Variance to add where measurements lie further off than two standard deviations.
 
-    So far off, something about these very weights or this set-up is not modelled (a missing kernel): that is where the
+    Where several models of a card do so together, it is the card that is not as it was taken for. Where one figure
+    does so alone, something about its very weights or set-up is not modelled (a missing kernel): that is where the
     difference belongs, and not to the card or the backend, whose other models it would spoil.
     """
     surprises: dict[Place, float] = {}
+    usual: dict[str, float] = {}
+    for place, members in _by_card(observations).items():
+        together = median(one.log_ratio for one in members)
+        beyond = (together / SURPRISING_DEVIATIONS) ** 2 - _variance_together(members)
+        if beyond > 0:
+            surprises[place] = beyond
+            usual |= {one.id: together for one in members}
     for one in observations:
         expected = covariance(one.standing, one.standing) + one.noise_variance
-        beyond = (one.log_ratio / SURPRISING_DEVIATIONS) ** 2 - expected
-        if beyond > 0:
-            for place in one.standing.loadings:
-                if place[0] in SURPRISING_LEVELS:
-                    surprises[place] = max(surprises.get(place, 0.0), beyond / len(SURPRISING_LEVELS))
+        alone = one.log_ratio - usual.get(one.id, 0.0)
+        beyond = (alone / SURPRISING_DEVIATIONS) ** 2 - expected
+        for place in one.standing.loadings:
+            if beyond > 0 and place[0] in SURPRISING_LEVELS:
+                surprises[place] = max(surprises.get(place, 0.0), beyond / len(SURPRISING_LEVELS))
     return surprises
+
+
+def _by_card(observations: Sequence[Observation]) -> Mapping[Place, Sequence[Observation]]:
+    """Measurements of every card of which several models were measured."""
+    members: dict[Place, list[Observation]] = {}
+    models: dict[Place, set[Place]] = {}
+    for one in observations:
+        for place in one.standing.loadings:
+            if place[0] == "card":
+                members.setdefault(place, []).append(one)
+                models.setdefault(place, set()).update(other for other in one.standing.loadings if other[0] == "model")
+    return {place: found for place, found in members.items() if len(models[place]) > 1}
+
+
+def _variance_together(members: Sequence[Observation]) -> float:
+    """Variance of the middle of these log ratios, as expected: that of their mean."""
+    shared = sum(covariance(one.standing, other.standing) for one in members for other in members)
+    return (shared + sum(one.noise_variance for one in members)) / len(members) ** 2
 
 
 def _widened(figure: Standing, surprises: Mapping[Place, float]) -> Standing:

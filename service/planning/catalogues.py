@@ -131,7 +131,7 @@ class _Loaded:
             GpuCatalog(source.records()),
             revision,
             ModelCatalog(StoredModels(database)),
-            read_measured(database),
+            read_measured(database, measured_revision),
             measured_revision,
         )
 
@@ -149,6 +149,6 @@ class _Loaded:
             self.gpus if revision == self.gpu_revision else GpuCatalog(source.records()),
             revision,
             self.models,
-            self.measured if is_same else read_measured(database),
+            self.measured if is_same else read_measured(database, measured_revision),
             measured_revision,
         )

@@ -5,7 +5,7 @@ That is names that users gave, and what they measured.
 
 import os
 from contextlib import closing
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from service.builtin import embedded_database_path
@@ -101,7 +101,11 @@ def stored_catalogues() -> StoredCatalogues | None:
     address = make_url(chosen.database_url)
     if address.get_backend_name() == "sqlite" and not Path(address.database or "").is_file():
         return None
-    stored = StoredCatalogues(open_database(chosen.database_url), chosen.catalogue_refresh_s)
+    database = open_database(chosen.database_url)
+    if hasattr(os, "register_at_fork"):
+        # processes that answer lines must not share this one's connections
+        os.register_at_fork(after_in_child=partial(database.dispose, close=False))
+    stored = StoredCatalogues(database, chosen.catalogue_refresh_s)
     try:
         return stored if stored.gpus.names.records else None
     except SQLAlchemyError:

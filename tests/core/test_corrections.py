@@ -131,3 +131,11 @@ def test_a_surprise_stays_where_it_belongs() -> None:
     other = figure(model="n", quant="r")
     assert factor(figure(), surprising) == pytest.approx(exp(8 * SD), rel=0.01)
     assert 1.0 < factor(other, surprising) < factor(other, usual) ** 1.5
+
+
+def test_several_models_off_by_the_same_are_the_card() -> None:
+    """Two models far beyond the usual error agree: it is the card, and a third model follows."""
+    seen = [measured(figure(model=name), exp(-4 * SD), name) for name in "mn"]
+    third = figure(model="o", quant="r")
+    assert factor(third, *seen) < exp(-2 * SD)
+    assert factor(third, seen[0]) > exp(-1.5 * SD)

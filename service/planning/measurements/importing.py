@@ -261,9 +261,19 @@ def _facts(found: Matched) -> dict[str, Any]:
     """What was read, as JSON without numbers that are none."""
     read = {"setup": asdict(found.run.setup), "figure": asdict(found.run.figure)}
     facts: dict[str, Any] = orjson.loads(orjson.dumps(read))
-    facts["notes"] = list(found.model.notes)
+    facts["notes"] = [*found.model.notes, *_build_notes(found)]
     facts["candidates"] = [*found.model.candidates, *found.rig.candidates]
     return facts
+
+
+def _build_notes(found: Matched) -> Sequence[str]:
+    """How old the program is taken for, where it does not say."""
+    engine = (found.request or {}).get("engine")
+    if engine is None or engine.get("version"):
+        return ()
+    if engine.get("date"):
+        return (f"The build is taken for one of {engine['date']}, the day of the test.",)
+    return ("The build is not told: it is taken for the newest known.",)
 
 
 def _backend(found: Matched) -> str:

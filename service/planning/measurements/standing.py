@@ -50,6 +50,7 @@ def configured(request: PlanRequest, plan: Plan) -> Configured:
     general += [(("card", card), share) for card, share in cards.items()]
     general += [(("card-quant", f"{quant} on {together}"), 1.0), (("card-model", f"{model} on {together}"), 1.0)]
     work, way = plan.workload, _way(plan)
+    basis = None if plan.speed is None else plan.speed.basis
     return Configured(
         group=f"{plan.engine.name} {backends} {way}",
         general=tuple(general),
@@ -58,7 +59,7 @@ def configured(request: PlanRequest, plan: Plan) -> Configured:
         decode_at=f"at {work.cached_tokens + work.prompt_tokens + work.output_tokens / 2:g} tokens",
         prefill_at=f"of {work.prompt_tokens} tokens behind {work.cached_tokens}, {_step_tokens(plan)} at a time",
         parallel=work.parallel,
-        is_calibrated=way == "cards" and backends in _CALIBRATED and _basis(plan) != "assumed",
+        is_calibrated=way == "cards" and (basis == "fitted" or (backends in _CALIBRATED and basis != "assumed")),
     )
 
 
@@ -66,10 +67,6 @@ def _step_tokens(plan: Plan) -> int:
     """Prompt tokens that are processed at once."""
     at_once = plan.engine.n_ubatch if plan.engine.name == "llama.cpp" else plan.engine.max_num_batched_tokens
     return min(at_once, plan.workload.prompt_tokens)
-
-
-def _basis(plan: Plan) -> str | None:
-    return None if plan.speed is None else plan.speed.basis
 
 
 def standing_of(found: Configured, quantity: Quantity, estimate: Estimate) -> Standing:

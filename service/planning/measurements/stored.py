@@ -16,8 +16,13 @@ def measurements_revision(database: Engine) -> int:
         return revisions(session).get("measurements", 0)
 
 
-def read_measured(database: Engine) -> MeasuredSpeeds | None:
-    """What predictions learn from, None where nothing was accepted."""
+def read_measured(database: Engine, revision: int) -> MeasuredSpeeds | None:
+    """What predictions learn from, None where nothing was accepted.
+
+    At revision 0 nothing was ever kept, in a database of an earlier release for want of a table.
+    """
+    if revision == 0:
+        return None
     with Session(database) as session:
         rows = newest_used(session, MOST_MEASUREMENTS)
     return MeasuredSpeeds(tuple(rows)) if rows else None

@@ -10,6 +10,8 @@ import pytest
 from service.contract.plan import Plan
 from service.contract.validation import validate_request
 from service.planning.saved import keep_plan
+from service.store.migrations import downgrade
+from tests.databases import Databases, migrate_and_seed, opened
 from tests.measurements.printed import as_json, row
 from tests.planner import builtin_planner
 from tests.planning.measurements.conftest import Measuring
@@ -157,3 +159,10 @@ def test_another_process_sees_a_measurement(measuring_anywhere: Measuring) -> No
     before = asked(replica)
     measuring_anywhere.bring(verified(before, decode_factor=0.8, prefill_factor=0.8))
     assert decode(asked(replica)) < decode(before)
+
+
+def test_a_database_of_an_earlier_release_is_planned_with(sqlite: Databases) -> None:
+    """Without the table of measurements there are none, and catalogues are read all the same."""
+    with opened(sqlite.copy_of("seeded", migrate_and_seed)) as database:
+        downgrade(database, "0002")
+        assert asked(Measuring(database)) == builtin_planner().plan(validate_request(QUESTION))

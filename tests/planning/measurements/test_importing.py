@@ -222,6 +222,7 @@ def test_a_build_without_history_is_dated_by_its_test(measuring: Measuring) -> N
     """Shallow clones count from 1: then the day of the test says how old the build can be."""
     (one,) = measuring.bring(as_json([row(build_number=1)])).measurements
     assert one.build == "2026-04-19"
+    assert any("day of the test" in note for note in one.notes)
 
 
 def test_a_text_without_figures_is_refused(measuring: Measuring) -> None:
