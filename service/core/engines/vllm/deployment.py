@@ -116,17 +116,51 @@ class Deployment:
         return sums.stage(range(len(self.model.layers))).stored_bytes - self.model.rotary_bytes
 
     @cached_property
+    def scratch(self) -> Scratch:
+        """Estimates that are the same on every rank."""
+        layout, batch = self.layout, self.run.batch
+        return scratch(
+            self.model,
+            layout.tensor_parallel,
+            batch.max_num_batched_tokens,
+            batch.max_num_seqs,
+            eager=self.run.eager,
+            alone=layout.tensor_parallel * layout.pipeline_parallel == 1,
+            rules=self.run.rules,
+        )
+
+    @cached_property
     def ranks(self) -> tuple[Rank, ...]:
         """Every worker of every replica, in the order of the layout's cards."""
         ranges = stage_ranges(self.layout.partition)
         stages = [blocks for blocks in ranges for _ in range(self.layout.tensor_parallel)]
         return tuple(
-            self._rank(card, blocks)
+            self.rank(card, blocks)
             for card, blocks in zip(self.layout.cards, stages * self.layout.data_parallel, strict=True)
         )
 
-    def _rank(self, card: int, blocks: range) -> Rank:
-        return rank_of(self.gpus[card], card, blocks, self)
+    def rank(self, card: int, blocks: range) -> Rank:
+        """What one worker holds of a range of blocks, and what is left for its cache.
+
+        Source: determine_available_memory, v1/worker/gpu_worker.py:656-773, utils/mem_utils.py:312-321 (0.33.0).
+        """
+        run, estimates = self.run, self.scratch
+        weights = self.sums.stage(blocks)
+        offloaded = min(run.offload_bytes, weights.allocated_bytes)
+        requested = requested_bytes(self.gpus[card].total_bytes, run.utilization)
+        spent = weights.allocated_bytes - offloaded + estimates.activation_bytes + estimates.outside_bytes
+        if run.rules.subtracts_graphs:
+            spent += estimates.graph_bytes
+        return Rank(
+            card=card,
+            blocks=blocks,
+            weights=weights,
+            offloaded_bytes=offloaded,
+            scratch=estimates,
+            requested_bytes=requested,
+            available_bytes=requested - spent,
+            block_bytes=self.cache.block_bytes(blocks),
+        )
 
     def capacity(self, max_model_len: int) -> Capacity:
         """The KV cache of one replica for requests of `max_model_len`; the least of all replicas."""
@@ -140,41 +174,6 @@ class Deployment:
             return 0
         blocks = self.capacity(1).blocks
         return longest_request_tokens(self.cache, blocks, most_tokens, streams, self.cache_rules)
-
-
-def rank_of(gpu: Gpu, card: int, blocks: range, deployment: Deployment) -> Rank:
-    """What one worker holds of a range of blocks, and what is left for its cache.
-
-    Source: determine_available_memory, v1/worker/gpu_worker.py:656-773, utils/mem_utils.py:312-321 (0.33.0).
-    """
-    run, model = deployment.run, deployment.model
-    weights = deployment.sums.stage(blocks)
-    offloaded = min(run.offload_bytes, weights.allocated_bytes)
-    tp = deployment.layout.tensor_parallel
-    batch = run.batch
-    estimates = scratch(
-        model,
-        tp,
-        batch.max_num_batched_tokens,
-        batch.max_num_seqs,
-        eager=run.eager,
-        alone=tp * deployment.layout.pipeline_parallel == 1,
-        rules=run.rules,
-    )
-    requested = requested_bytes(gpu.total_bytes, run.utilization)
-    spent = weights.allocated_bytes - offloaded + estimates.activation_bytes + estimates.outside_bytes
-    if run.rules.subtracts_graphs:
-        spent += estimates.graph_bytes
-    return Rank(
-        card=card,
-        blocks=blocks,
-        weights=weights,
-        offloaded_bytes=offloaded,
-        scratch=estimates,
-        requested_bytes=requested,
-        available_bytes=requested - spent,
-        block_bytes=deployment.cache.block_bytes(blocks),
-    )
 
 
 def offload_bytes(gib: float) -> int:

@@ -1,5 +1,6 @@
 """KV cache groups: how layers share one pool of blocks, what a block costs, and what a request takes of it."""
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -21,7 +22,7 @@ class Spec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Layers that share a block table: one block of the group is one page of each of its layers."""
+    """Layers that share a block table, in order: one block of the group is one page of each of its layers."""
 
     spec: Spec
     layers: tuple[int, ...]
@@ -62,7 +63,7 @@ class CachePlan:
     def _group_bytes(group: Group, layers: range | None) -> int:
         if layers is None:
             return group.page_bytes
-        held = sum(1 for layer in group.layers if layer in layers)
+        held = bisect_left(group.layers, layers.stop) - bisect_left(group.layers, layers.start)
         return group.page_bytes * held // len(group.layers)
 
     def request_blocks(self, tokens: int, rules: CacheRules) -> int:
@@ -204,6 +205,16 @@ def _unified(spec: Spec, page_bytes: int) -> Spec:
     if spec.kind == "latent":
         raise Unsupported("vLLM cannot unify the cache pages of this model's layers.", fields=("model", "engine.name"))
     return replace(spec, page_bytes=page_bytes)
+
+
+@lru_cache(maxsize=4096)
+def caches_of(model: VllmModel, blocks: range) -> tuple[tuple[LayerCache, int], ...]:
+    """What the layers of a stage keep, each kind with its number of layers."""
+    counts: dict[LayerCache, int] = {}
+    for layer in model.layers[blocks.start : blocks.stop]:
+        for cache in layer.caches:
+            counts[cache] = counts.get(cache, 0) + 1
+    return tuple(counts.items())
 
 
 def kinds_of(plan: CachePlan) -> Mapping[str, int]:

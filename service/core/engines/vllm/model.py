@@ -75,9 +75,9 @@ class Layer:
     caches: tuple[LayerCache, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class VllmModel:
-    """A model for vLLM.
+    """A model for vLLM, compared by identity so that rules can be remembered per model.
 
     layers: trunk blocks in order; draft (MTP) layers are loaded only for speculation and are not among them.
     first, last: what only the first and the last pipeline stage hold; tied: the output is the embedding.

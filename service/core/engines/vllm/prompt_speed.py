@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from service.core.engines.vllm.deployment import Deployment, Rank
 from service.core.engines.vllm.formats import FORMATS, Format
+from service.core.engines.vllm.kv_cache import caches_of
 from service.core.engines.vllm.reductions import reducing_s
 from service.core.engines.vllm.speed_constants import (
     ATTENTION_FRACTION,
@@ -67,13 +68,12 @@ def _attention_flops(deployment: Deployment, blocks: range, workload: Workload) 
     """Arithmetic of attention over the prompt and what is cached, keys and values, over all heads."""
     tokens, cached = workload.prompt_tokens, workload.cached_tokens
     total = 0.0
-    for il in blocks:
-        for cache in deployment.model.layers[il].caches:
-            if cache.state is not None:
-                continue
-            seen = cached + tokens / 2
-            if cache.window_tokens:
-                seen = min(seen, cache.window_tokens)
-            sizes = cache.head_size_k + (cache.head_size_v or cache.head_size_k)
-            total += 2.0 * tokens * seen * sizes * deployment.model.attention_heads
+    for cache, count in caches_of(deployment.model, blocks):
+        if cache.state is not None:
+            continue
+        seen = cached + tokens / 2
+        if cache.window_tokens:
+            seen = min(seen, cache.window_tokens)
+        sizes = cache.head_size_k + (cache.head_size_v or cache.head_size_k)
+        total += 2.0 * count * tokens * seen * sizes * deployment.model.attention_heads
     return total

@@ -6,7 +6,7 @@ from functools import cached_property
 from service.core.engines.vllm.cache_types import CACHE_TYPES, cache_type
 from service.core.engines.vllm.capacity import blocks_of
 from service.core.engines.vllm.defaults import BatchSizes, batch_sizes
-from service.core.engines.vllm.deployment import Deployment, Layout, Run, offload_bytes, rank_of
+from service.core.engines.vllm.deployment import Deployment, Layout, Run, offload_bytes
 from service.core.engines.vllm.formats import FORMATS
 from service.core.engines.vllm.layouts import Shape
 from service.core.engines.vllm.model import VllmModel
@@ -142,13 +142,15 @@ class VllmQuestion:
         """
         layout = deployment.layout
         tp, stages = layout.tensor_parallel, layout.pipeline_parallel
-        cards = layout.cards[: tp * stages]
+        # ranks of a stage hold the same, so the smallest of its cards has the fewest blocks
+        smallest = [
+            min(layout.cards[stage * tp : (stage + 1) * tp], key=lambda card: self.rig.gpus[card].total_bytes)
+            for stage in range(stages)
+        ]
 
         def blocks(stage: int, held: range) -> int:
-            ranks = [
-                rank_of(self.rig.gpus[card], card, held, deployment) for card in cards[stage * tp : (stage + 1) * tp]
-            ]
-            return min(blocks_of(rank.available_bytes, rank.block_bytes) for rank in ranks)
+            rank = deployment.rank(smallest[stage], held)
+            return blocks_of(rank.available_bytes, rank.block_bytes)
 
         enough = 0
         if request_tokens is not None:

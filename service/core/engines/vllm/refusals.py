@@ -1,6 +1,7 @@
 """What vLLM refuses at start, with its reason and the way out."""
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from service.core.engines.vllm.cache_types import CACHE_TYPES
 from service.core.engines.vllm.formats import FORMATS, Format
@@ -76,6 +77,7 @@ def refuse_cache_type(name: str, gpus: Sequence[Gpu], *, is_latent: bool) -> Non
         )
 
 
+@lru_cache(maxsize=4096)
 def tensor_parallel_refusal(model: VllmModel, tp: int, *, expert_parallel: bool) -> str | None:
     """Why vLLM would not divide a model over `tp` ranks; None where it does.
 
@@ -132,13 +134,14 @@ def _matrix_refusal(matrix: Matrix, scheme: Format, tp: int, *, expert_parallel:
     return None
 
 
-def possible_tensor_parallel(model: VllmModel, most: int, *, expert_parallel: bool) -> list[int]:
+@lru_cache(maxsize=4096)
+def possible_tensor_parallel(model: VllmModel, most: int, *, expert_parallel: bool) -> tuple[int, ...]:
     """Sizes up to `most` that a model can be divided by."""
-    return [
+    return tuple(
         size
         for size in range(1, most + 1)
         if tensor_parallel_refusal(model, size, expert_parallel=expert_parallel) is None
-    ]
+    )
 
 
 def model_dtype(gpus: Sequence[Gpu]) -> str:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from service.core.engines.vllm.deployment import Deployment, Rank
 from service.core.engines.vllm.formats import FORMATS
-from service.core.engines.vllm.kv_cache import token_bytes
-from service.core.engines.vllm.model import Layer
+from service.core.engines.vllm.kv_cache import caches_of, token_bytes
+from service.core.engines.vllm.model import LayerCache
 from service.core.engines.vllm.prompt_speed import prefill_s, prompt_flops_per_s
 from service.core.engines.vllm.reductions import reducing_s
 from service.core.engines.vllm.speed_constants import (
@@ -189,19 +189,17 @@ def _further_expert_bytes(deployment: Deployment, rank: Rank, streams: int) -> i
 
 def cache_read_bytes(deployment: Deployment, blocks: range, depth: int) -> int:
     """Bytes of cache that one token of one sequence reads on one rank of a stage."""
-    return sum(_layer_read_bytes(deployment, deployment.model.layers[il], depth) for il in blocks)
+    return sum(
+        count * _layer_read_bytes(deployment, cache, depth) for cache, count in caches_of(deployment.model, blocks)
+    )
 
 
-def _layer_read_bytes(deployment: Deployment, layer: Layer, depth: int) -> int:
-    total = 0
-    for cache in layer.caches:
-        if cache.state is not None:
-            tp = deployment.layout.tensor_parallel
-            total += cache.state.recurrent_elements // tp * (cache.state.recurrent_element_bytes or 2) * 2
-        else:
-            seen = min(depth, cache.window_tokens) if cache.window_tokens else depth
-            total += seen * token_bytes(cache, deployment.cache_rules)
-    return total
+def _layer_read_bytes(deployment: Deployment, cache: LayerCache, depth: int) -> int:
+    if cache.state is not None:
+        tp = deployment.layout.tensor_parallel
+        return cache.state.recurrent_elements // tp * (cache.state.recurrent_element_bytes or 2) * 2
+    seen = min(depth, cache.window_tokens) if cache.window_tokens else depth
+    return seen * token_bytes(cache, deployment.cache_rules)
 
 
 def _limit(stages: Sequence[StageTime]) -> Limit:

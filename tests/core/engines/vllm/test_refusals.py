@@ -30,7 +30,7 @@ from tests.core.engines.vllm.models import card, checkpoint
 )
 def test_sizes_that_a_model_can_be_divided_by(name: str, scheme: str, sizes: list[int]) -> None:
     """Heads, KV heads, widths and blocks of scales must come out."""
-    assert possible_tensor_parallel(checkpoint(name, scheme), 16, expert_parallel=False) == sizes
+    assert list(possible_tensor_parallel(checkpoint(name, scheme), 16, expert_parallel=False)) == sizes
 
 
 @pytest.mark.parametrize(
