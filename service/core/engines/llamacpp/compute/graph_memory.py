@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Final
 
 from service.core.engines.llamacpp.buffer_types import HOST_RULES, buffer_rules
 from service.core.engines.llamacpp.compute.footprint import SYMBOLS, Footprint
+from service.core.engines.llamacpp.compute.graph import Graph
 from service.core.engines.llamacpp.compute.graph_inputs import GraphInputs
+from service.core.engines.llamacpp.compute.graph_template import (
+    BLOCK_SITES,
+    HOST_SITE,
+    OUTPUT_SITE,
+    GraphTemplate,
+    UnknownSiteError,
+)
 from service.core.engines.llamacpp.compute.kept_sources import kept_sources, with_notes
 from service.core.engines.llamacpp.compute.liveness import trace
 from service.core.engines.llamacpp.compute.node import WEIGHT, Node
 from service.core.engines.llamacpp.compute.schedule import OFFLOAD_MIN_BATCH, Split, place_nodes, split
 from service.core.engines.llamacpp.compute.scratch import add_scratch
 from service.core.engines.llamacpp.compute.vulkan_order import vulkan_order
-from service.core.engines.llamacpp.compute.weights import weight_table
+from service.core.engines.llamacpp.compute.weights import WeightTable, weight_table
 from service.core.engines.llamacpp.graphs import Build, architecture_graph, draft_layers_graph
 from service.core.engines.llamacpp.graphs.context import GraphContext
 from service.core.engines.llamacpp.kv_cache import kv_index
@@ -34,12 +45,40 @@ class Batch:
 
 def built_graph(inputs: GraphInputs, batch: Batch, *, fused_post: bool = True) -> GraphContext:
     """The graph of a batch; fused_post: whether residual streams are updated by one operation."""
-    model, hp, slots = inputs.model, inputs.hp, inputs.slots
-    host = len(inputs.backends)
-    g = GraphContext(
-        table=weight_table(model),
+    g = _context(inputs, batch, weight_table(inputs.model), _places(inputs), fused_post=fused_post)
+    _build_of(inputs)(g)
+    return g
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Places:
+    """Backends of blocks, output and host, or sites that stand for them; moved: of weights that are elsewhere."""
+
+    blocks: Sequence[int]
+    output: int
+    host: int
+    moved: Mapping[str, int]
+
+
+def _places(inputs: GraphInputs) -> _Places:
+    slots, host = inputs.slots, len(inputs.backends)
+    return _Places(
+        blocks=_block_backends(slots, host),
+        output=host if slots.output_device == CPU else slots.output_device,
+        host=host,
+        moved={name: host if device == CPU else device for name, device in inputs.moved.items()},
+    )
+
+
+def _context(
+    inputs: GraphInputs, batch: Batch, table: WeightTable, places: _Places, *, fused_post: bool
+) -> GraphContext:  # fmt: skip
+    """A graph that is still empty."""
+    hp = inputs.hp
+    return GraphContext(
+        table=table,
         hp=hp,
-        metadata=model.metadata,
+        metadata=inputs.model.metadata,
         ctx=inputs.ctx,
         caches={
             group.layout.kind: replace(group, cells=SYMBOLS.get(group.layout.kind, group.cells))
@@ -51,17 +90,68 @@ def built_graph(inputs: GraphInputs, batch: Batch, *, fused_post: bool = True) -
         n_seqs=batch.n_seqs,
         n_outputs=batch.n_outputs,
         layers=inputs.built.layers,
-        backends=_block_backends(slots, host),
-        output_backend=host if slots.output_device == CPU else slots.output_device,
-        host=host,
-        moved={name: host if device == CPU else device for name, device in inputs.moved.items()},
-        pins=not inputs.fit_view and (batch.n_tokens < OFFLOAD_MIN_BATCH or slots.fully_offloaded),
+        backends=places.blocks,
+        output_backend=places.output,
+        host=places.host,
+        moved=places.moved,
+        pins=_pins(inputs, batch),
         hard_pins=not inputs.fit_view,
         fused_post=fused_post,
         rules=inputs.rules,
     )
+
+
+def _pins(inputs: GraphInputs, batch: Batch) -> bool:
+    return not inputs.fit_view and (batch.n_tokens < OFFLOAD_MIN_BATCH or inputs.slots.fully_offloaded)
+
+
+_TEMPLATES: Final[OrderedDict[Hashable, GraphTemplate | None]] = OrderedDict()
+_MAX_TEMPLATES: Final = 8
+
+
+@contextmanager
+def placed_graph(inputs: GraphInputs, batch: Batch, *, fused_post: bool) -> Iterator[Graph]:
+    """The graph of a batch; one of all blocks is kept for the next placement of the same batch.
+
+    What is kept is taken out while it is in use, so that another thread builds its own.
+    """
+    if len(inputs.built.layers) < inputs.hp.n_layer or inputs.ctx.mtp:
+        yield built_graph(inputs, batch, fused_post=fused_post).graph
+        return
+    key = (
+        inputs.model,
+        inputs.ctx,
+        inputs.symbolic,
+        inputs.rules,
+        batch,
+        fused_post,
+        _pins(inputs, batch),
+        inputs.fit_view,
+    )
+    found = _TEMPLATES.pop(key, ())
+    template = _template(inputs, batch, fused_post=fused_post) if isinstance(found, tuple) else found
+    if template is None:
+        yield built_graph(inputs, batch, fused_post=fused_post).graph
+    else:
+        places = _places(inputs)
+        yield template.placed(places.blocks, places.output, places.host, places.moved)
+    _TEMPLATES[key] = template
+    if len(_TEMPLATES) > _MAX_TEMPLATES:
+        _TEMPLATES.popitem(last=False)
+
+
+def _template(inputs: GraphInputs, batch: Batch, *, fused_post: bool) -> GraphTemplate | None:
+    """The graph at sites; None where it has leafs at sites of its own."""
+    table = weight_table(inputs.model)
+    stand_ins = WeightTable(outside=table.outside, blocks=table.blocks, nodes={})
+    blocks = range(BLOCK_SITES, BLOCK_SITES + inputs.hp.n_layer_all + 1)
+    places = _Places(blocks=blocks, output=OUTPUT_SITE, host=HOST_SITE, moved={})
+    g = _context(inputs, batch, stand_ins, places, fused_post=fused_post)
     _build_of(inputs)(g)
-    return g
+    try:
+        return GraphTemplate(g.graph, table, stand_ins.nodes)
+    except UnknownSiteError:
+        return None
 
 
 def _build_of(inputs: GraphInputs) -> Build:
@@ -94,20 +184,25 @@ def graph_memory(inputs: GraphInputs, batch: Batch, *, fused_post: bool) -> tupl
 
     Raises TypesMatterError where the batch needs inputs that tell types.
     """
-    g = built_graph(inputs, batch, fused_post=fused_post)
+    with placed_graph(inputs, batch, fused_post=fused_post) as graph:
+        return memory_of(inputs, graph)
+
+
+def memory_of(inputs: GraphInputs, graph: Graph) -> tuple[Footprint, ...]:
+    """Memory of a graph whose leafs and ties say where these lie."""
     backends, host = inputs.backends, len(inputs.backends)
-    place_nodes(g.graph, backends, op_offload=inputs.op_offload)
+    place_nodes(graph, backends, op_offload=inputs.op_offload)
     # a block that runs again may have its cache, and so its rope, on another device than its weights
     copies_weights = bool(inputs.moved) or inputs.op_offload or inputs.hp.n_loops > 1
-    plan = split(g.graph, inputs.pipeline_copies, copies_weights=copies_weights)
+    plan = split(graph, inputs.pipeline_copies, copies_weights=copies_weights)
     if not inputs.types_matter and _copies_matrices(plan.splits):
         raise TypesMatterError
-    add_scratch(g.graph.nodes, backends, inputs.rules)
+    add_scratch(graph.nodes, backends, inputs.rules)
     _pad_copies(plan.splits, backends)
     for part in plan.splits:
         if part.place < host:
             part.nodes = _optimised(part.nodes, backends[part.place], inputs.rules)
-    lives = trace((*plan.copies, *g.graph.leafs), plan.steps, host + 1)
+    lives = trace((*plan.copies, *graph.leafs), plan.steps, host + 1)
     rules = [*map(buffer_rules, backends), HOST_RULES]
     return tuple(Footprint(rules[i], lives.events[i], lives.sizes, lives.remains) for i in range(host + 1))
 
