@@ -3,6 +3,9 @@
 Which nodes a graph has does not depend on where blocks lie: only what lies where, and what is tied to it, does. A graph
 is built with sites instead of backends (that of each block, of the output, of the host), and for each placement sites
 are replaced and everything that scheduling and allocation change is put back.
+
+Source: what llama_context::graph_reserve builds from, src/llama-context.cpp:2523-2600 (llama.cpp in llama-cpp-python
+0.3.36); where tensors lie is read from their buffers only by the scheduler, ggml/src/ggml-backend.cpp:921-987.
 """
 
 from __future__ import annotations
