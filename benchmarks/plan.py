@@ -2,8 +2,8 @@
 
 In process, `Planner.plan` on requests that are already read, without writing JSON: explicit plans over four cards whose
 context and shares differ from one to the next, so that nothing but what belongs to the model is remembered; plans with
-everything open; the first plan of a model. Then `rigfit plan --requests` on 1,000 lines of many models, rigs and
-contexts, the start of the process included.
+everything open; the first plan of a model. Then `rigfit plan --requests` on 1,000 different lines of many models, rigs,
+settings and contexts, the start of the process included. Few of these share a graph, so that most of it is new work.
 
 Times in process are CPU times, medians over all plans. "references" are the same in units of a fixed piece of plain
 Python that runs in between, for comparing machines and loads.
@@ -40,6 +40,7 @@ RIGS = (
     ["rx-7900-xtx"],
     ["apple-m3-ultra-80-core-gpu"],
 )
+GOLDEN_FIELDS = ("n_ubatch", "flash_attn", "cache_type_k", "cache_type_v", "kv_unified", "n_cpu_moe", "swa_full")
 LINES, FEW_MODELS, EXPLICIT_PLANS, OPEN_PLANS = 1000, 24, 2000, 40
 
 
@@ -119,32 +120,49 @@ def open_plans() -> None:
         report("further ones", planner, open_requests(model, ["2x rtx-3090"], OPEN_PLANS, seed=4))
 
 
-def golden_requests(models: int | None) -> Iterator[dict[str, Any]]:
-    """Requests made of rows of the golden tables, on rigs of the catalogue in turn, of the first `models` models."""
+def golden_questions(models: int | None) -> list[dict[str, Any]]:
+    """What the golden tables' rows of the first `models` models ask, without a rig; each question once."""
     known: dict[str, None] = {}
+    found: dict[str, dict[str, Any]] = {}
     for file in ("placement", "placement_new"):
-        for number, line in enumerate((GOLDEN / f"{file}.jsonl").read_text("utf-8").splitlines()):
+        for line in (GOLDEN / f"{file}.jsonl").read_text("utf-8").splitlines():
             row = json.loads(line)
             known.setdefault(row["model"])
             if models is not None and list(known).index(row["model"]) >= models:
                 continue
             config = row["config"]
             streams = {"parallel": config["n_parallel"]} if "n_parallel" in config else {}
-            fields = ("n_ubatch", "flash_attn", "cache_type_k", "cache_type_v", "kv_unified", "n_cpu_moe", "swa_full")
-            yield {
+            question = {
                 "model": row["model"],
-                "rig": {"gpus": RIGS[number % len(RIGS)]},
                 "workload": {"context_tokens": config["ctx"], **streams},
-                "engine": {field: config[field] for field in fields if field in config},
+                "engine": {field: config[field] for field in GOLDEN_FIELDS if field in config},
             }
+            found.setdefault(json.dumps(question), question)
+    return list(found.values())
+
+
+def golden_requests(models: int | None) -> Iterator[dict[str, Any]]:
+    """Questions of the golden tables on rigs of the catalogue in turn; no two requests are equal.
+
+    Questions are gone through again with a longer context and on other rigs until there are enough.
+    """
+    questions = golden_questions(models)
+    for number in range(LINES):
+        turn, at = divmod(number, len(questions))
+        asked = questions[at]
+        tokens = asked["workload"]["context_tokens"] + 1000 * turn
+        yield {
+            **asked,
+            "workload": {**asked["workload"], "context_tokens": tokens},
+            "rig": {"gpus": RIGS[(number + turn) % len(RIGS)]},
+        }
 
 
 def command_line() -> None:
-    """Wall and CPU time of `rigfit plan --requests` for 1,000 lines."""
+    """Wall and CPU time of `rigfit plan --requests`."""
     print(f"rigfit plan --requests, {LINES:,} lines, {os.cpu_count()} processors")
     for label, models in ((f"{FEW_MODELS} models", FEW_MODELS), ("50 models", None)):
-        requests = list(golden_requests(models))
-        lines = [json.dumps(requests[number % len(requests)]) for number in range(LINES)]
+        lines = list(map(json.dumps, golden_requests(models)))
         before, start = os.times(), time.perf_counter()
         ran = subprocess.run(
             [Path(sys.executable).parent / "rigfit", "plan", "--requests", "-"],
@@ -158,7 +176,7 @@ def command_line() -> None:
         problems = sum(answer.startswith(b'{"problem"') for answer in answers)
         assert len(answers) == LINES
         what = f"{label}, {len(set(lines)):,} different lines, {problems} problems"
-        print(f"  {what}: {wall_s:6.2f} s wall, {used_s:6.2f} s CPU")
+        print(f"  {what}: {wall_s:6.2f} s wall, {used_s:6.2f} s CPU", flush=True)
 
 
 def main() -> None:

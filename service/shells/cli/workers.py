@@ -23,6 +23,8 @@ Answered: TypeAlias = Iterable[tuple[int, bytes]]
 _FORKS = "fork" in get_all_start_methods()
 _CONTEXT = get_context("fork") if _FORKS else get_context("spawn")
 _GROUPS_PER_WORKER = 4
+# plans make many objects and hardly a cycle, so that looking for cycles as often as by default finds nothing
+_GC_THRESHOLDS = (100_000, 50, 50)
 
 
 def processors() -> int:
@@ -136,6 +138,7 @@ def _model_of(text: bytes) -> str:
 def _work(connection: Connection, inherited: Sequence[Connection]) -> None:
     """Answer groups until the other end is closed; an interrupt is for the process that started this one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.set_threshold(*_GC_THRESHOLDS)
     for other in inherited:
         other.close()
     while True:
