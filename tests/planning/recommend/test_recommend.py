@@ -306,3 +306,14 @@ def test_no_rig_decodes_faster_than_its_bound() -> None:
                 bound = 1 / least_decode_s(build, floor, in_turn=True)
                 assert plan.speed.decode_tokens_per_s.mid <= bound
                 assert build.usable_bytes >= floor.held_bytes
+
+
+def test_a_question_without_bounds_ends() -> None:
+    """Where nothing bounds what has to be planned, the rest is counted as not reached and said."""
+    answer = recommended(models=[MOE] * 16, max_ttft_s=1e-9, segments=["consumer"])
+    counts = answer.considered
+    assert not answer.recommendations
+    assert counts.planned <= MAX_PLANS
+    assert counts.not_reached > 0
+    assert any("were left when" in sentence for sentence in answer.explanation)
+    assert "to the first token" in answer.near_misses[0].missing
