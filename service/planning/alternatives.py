@@ -65,4 +65,5 @@ def label_of(rival: Rival) -> str:
         "by_free_memory": "divided by free memory, as llama.cpp does by itself",
         "by_bandwidth": "divided in proportion to bandwidth",
         "smaller_cache": f"cache in {SMALLER_CACHE}",
+        "planned": "left to the planner instead of --fit",
     }[rival.kind]

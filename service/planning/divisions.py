@@ -8,7 +8,7 @@ from service.core.units import GIB
 from service.planning.alternatives import RunnerUp
 from service.planning.findings import Findings
 
-_DIVISIONS: Final[Sequence[RivalKind]] = ("by_free_memory", "by_bandwidth", "freed")
+_DIVISIONS: Final[Sequence[RivalKind]] = ("by_free_memory", "by_bandwidth", "freed", "planned")
 
 
 def division_steps(findings: Findings, others: Sequence[RunnerUp]) -> Iterator[str]:

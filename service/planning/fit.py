@@ -143,7 +143,7 @@ class _Rival:
 def _rival(findings: Findings, fit: Fit) -> _Rival | None:
     question = fit.question
     workload = replace(findings.choice.question.workload, context_tokens=fit.context_tokens)
-    choice = choose(question.model, question.rig, question.settings, workload)
+    choice = choose(question.model, question.rig, question.settings, workload, assumptions=findings.assumptions)
     if not choice.fits:
         return None
     return _Rival(

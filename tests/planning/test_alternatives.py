@@ -108,3 +108,12 @@ def test_a_smaller_cache_is_offered_and_never_taken() -> None:
     assert "-ctk" in smaller.argv
     stated = ask(QWEN_32B, "rtx-3090", context_tokens=32768, engine={"cache_type_k": "f16"})
     assert not [each for each in stated.alternatives if "q8_0" in each.label]
+
+
+def test_what_fit_leaves_is_compared_with_the_planner_s_own_choice() -> None:
+    """A plan of llama.cpp's own --fit has the planner's choice as its runner-up, as it is when it is asked for."""
+    fitted = ask("glm-4.5-air:Q4_K_M", "3x rtx-3090", context_tokens=4096, engine={"fit": True})
+    own = ask("glm-4.5-air:Q4_K_M", "3x rtx-3090", context_tokens=4096)
+    runner_up = other(fitted, "instead of --fit")
+    assert runner_up.argv == own.command.argv
+    assert decode_ms(runner_up) < decode_ms(fitted)

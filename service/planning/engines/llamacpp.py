@@ -4,7 +4,7 @@ from service.contract.engine import LlamaCppEngine
 from service.contract.request import PlanRequest, WorkloadRequest
 from service.core.engines.llamacpp.choices import choose, max_context_tokens
 from service.core.engines.llamacpp.fit import fit, fitted_choice
-from service.core.engines.llamacpp.search.rivals import rivals_of
+from service.core.engines.llamacpp.search.rivals import planned, rivals_of
 from service.core.engines.llamacpp.speed import speed_of
 from service.core.model_facts import model_facts
 from service.core.model_kinds import refuse_unplanned_kind
@@ -61,7 +61,11 @@ def findings_of(request: PlanRequest, sources: Sources) -> Findings:
         fit=fitted,
         speed=speed_of(choice, assumptions),
         assumptions=assumptions,
-        rivals=rivals_of(model, rig, settings, workload, beside.companions, assumptions) if fitted is None else (),
+        rivals=(
+            rivals_of(model, rig, settings, workload, beside.companions, assumptions)
+            if fitted is None
+            else planned(choice, settings, assumptions)
+        ),
     )
 
 

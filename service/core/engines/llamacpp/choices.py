@@ -82,8 +82,7 @@ def _searched(
     else:
         longest, tokens = None, workload.context_tokens
     if tokens is not None:
-        best = best_on_cards(judge, settings, tokens)
-        found = best.choice if best is not None else longest or first_fitting(question, full, tokens)
+        found = best_on_cards(judge, settings, tokens) or longest or first_fitting(question, full, tokens)
         if found is not None:
             return found
     return _with_host(judge, settings)

@@ -1,7 +1,6 @@
 """The best way to run a model where the split over several cards is open."""
 
-from dataclasses import dataclass, replace
-from math import inf
+from dataclasses import replace
 
 from service.core.engines.llamacpp.question import Choice, Question
 from service.core.engines.llamacpp.search.joint_cards import fastest_joint
@@ -23,16 +22,7 @@ def is_searched(question: Question, settings: LlamaCppSettings) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Best:
-    """The choice, and the time of a request with it; joint: the best settings in split mode tensor, chosen or not."""
-
-    choice: Choice
-    request_s: float
-    joint: LlamaCppSettings | None = None
-
-
-def best_on_cards(judge: Judge, settings: LlamaCppSettings, context_tokens: int) -> Best | None:
+def best_on_cards(judge: Judge, settings: LlamaCppSettings, context_tokens: int) -> Choice | None:
     """The best way to hold everything on the cards; None where there is none.
 
     settings: as the user fixed them. Split mode tensor is experimental in llama.cpp, and how it processes prompts
@@ -40,14 +30,11 @@ def best_on_cards(judge: Judge, settings: LlamaCppSettings, context_tokens: int)
     """
     full = replace(settings, n_gpu_layers="all")
     divided = best_division(judge, full, context_tokens)
-    joint = fastest_joint(judge, full, context_tokens)
     if divided is not None:
-        return Best(choice=divided.choice, request_s=divided.request_s, joint=joint)
-    if joint is None:
-        return None
-    choice = judge.question.place(joint, context_tokens)
-    joint_s = judge.request_s(joint, context_tokens)
-    return Best(choice=choice, request_s=inf if joint_s is None else joint_s, joint=joint) if choice.fits else None
+        return divided.choice
+    joint = fastest_joint(judge, full, context_tokens)
+    choice = None if joint is None else judge.question.place(joint, context_tokens)
+    return choice if choice is not None and choice.fits else None
 
 
-__all__ = ["Best", "best_offload", "best_on_cards", "is_searched"]
+__all__ = ["best_offload", "best_on_cards", "is_searched"]

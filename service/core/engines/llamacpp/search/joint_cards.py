@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from service.core.engines.llamacpp.question import Question
-from service.core.engines.llamacpp.refusals import MAX_SHARES
 from service.core.engines.llamacpp.search.judge import Judge
 from service.core.engines.llamacpp.settings import LlamaCppSettings
 from service.core.engines.llamacpp.versions import version_rules
 from service.core.types import Gpu
+
+PAIR: Final = 2
+"""Cards whose reductions have kernels of their own (ggml/src/ggml-cuda/ggml-cuda.cu:1119-1248)."""
 
 
 def may_join(question: Question, settings: LlamaCppSettings) -> bool:
@@ -37,7 +40,8 @@ def fastest_joint(judge: Judge, settings: LlamaCppSettings, context_tokens: int)
     """The best settings in split mode tensor that have room for all but compute buffers; None where none have.
 
     settings: with n_gpu_layers and without a split. Candidates, of which the one with the most bandwidth comes first:
-    all cards with shares by bandwidth, and the cards of each kind by themselves.
+    the cards of each kind by themselves, and two unlike ones with shares by bandwidth; more unlike ones would all wait
+    for the slowest of many reductions.
     """
     candidates = _candidates(judge.question, settings)
     fitting = (each for each in candidates if judge.question.hold(each, context_tokens).fits)
@@ -48,14 +52,14 @@ def _candidates(question: Question, settings: LlamaCppSettings) -> Sequence[Llam
     gpus = question.rig.gpus
     positions = range(len(gpus)) if settings.devices is None else _positions(settings.devices)
     cards = [gpus[position] for position in positions]
-    if len(cards) < 2 or not may_join(question, settings) or not all(gpu.bandwidth_bytes_per_s for gpu in cards):
+    if len(cards) < PAIR or not may_join(question, settings) or not all(gpu.bandwidth_bytes_per_s for gpu in cards):
         return ()
     joint = replace(settings, split_mode="tensor")
     kinds = dict.fromkeys(cards)
     if len(kinds) == 1:
         return (joint,)
     found = []
-    if len(cards) <= MAX_SHARES:
+    if len(cards) == PAIR:
         found.append((_bandwidth(cards), replace(joint, tensor_split=bandwidth_shares(cards))))
     for kind in kinds:
         same = tuple(position for position, gpu in zip(positions, cards, strict=True) if gpu == kind)

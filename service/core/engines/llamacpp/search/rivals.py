@@ -23,7 +23,9 @@ from service.core.problems import PlanProblem
 from service.core.speed import Assumptions
 from service.core.types import Model, Rig, Workload
 
-RivalKind: TypeAlias = Literal["by_free_memory", "by_bandwidth", "one_card", "together", "smaller_cache", "freed"]
+RivalKind: TypeAlias = Literal[
+    "by_free_memory", "by_bandwidth", "one_card", "together", "smaller_cache", "freed", "planned"
+]
 
 SMALLER_CACHE: Final = "q8_0"
 """The type that halves a cache at a loss of quality that is seldom noticed."""
@@ -61,6 +63,14 @@ def rivals_of(
     by_settings = {rival.choice.settings: rival for rival in reversed(found)}
     by_settings.pop(choice.settings, None)
     return tuple(reversed(by_settings.values()))
+
+
+def planned(choice: Choice, asked: LlamaCppSettings, assumptions: Assumptions) -> tuple[Rival, ...]:
+    """What the planner chooses at the context of `choice`, which is not its own; nothing where that is the same."""
+    question = choice.question
+    workload = replace(question.workload, context_tokens=choice.context_tokens)
+    own = choose(question.model, question.rig, asked, workload, question.companions, assumptions)
+    return () if own.settings == choice.settings else (Rival(kind="planned", choice=own),)
 
 
 def on_cards(choice: Choice) -> bool:
