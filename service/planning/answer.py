@@ -19,7 +19,7 @@ from service.core import estimate as core_estimate
 from service.core.engines.llamacpp.command import command_of
 from service.core.engines.llamacpp.needs import overhead_bytes
 from service.core.memory import shortfall_bytes
-from service.core.speed_constants import BACKENDS, TOGETHER_PREFILL_RANGE_FRACTION
+from service.core.timing.ranges import width
 from service.planning.advice import advice_of
 from service.planning.alternatives import RunnerUp, runners_up
 from service.planning.companion_answer import companion_plans, draft_plan, mmproj_plan
@@ -190,27 +190,18 @@ def _speed(findings: Findings) -> SpeedPlan | None:
         return None
     streams = findings.request.workload.parallel
     prompt = findings.request.workload.prompt_tokens
-    prefill_s, width = findings.speed.prefill_s, _prefill_range_fraction(findings)
+    prefill_s, work, rates = findings.speed.prefill_s, findings.speed.work, findings.speed.processors
+    step_width = width(work, rates, "decode" if streams == 1 else "streams").fraction
+    prompt_width = width(work, rates, "prefill").fraction
     return SpeedPlan(
-        decode_tokens_per_s=_estimate(1 / decode.step_s, decode.range_fraction),
-        prefill_tokens_per_s=_estimate(prompt / prefill_s, width) if prefill_s else None,
-        ttft_s=_estimate(prefill_s + decode.step_s, width) if prefill_s else None,
-        aggregate_decode_tokens_per_s=_estimate(streams / decode.step_s, decode.range_fraction),
+        decode_tokens_per_s=_estimate(1 / decode.step_s, step_width),
+        prefill_tokens_per_s=_estimate(prompt / prefill_s, prompt_width) if prefill_s else None,
+        ttft_s=_estimate(prefill_s + decode.step_s, prompt_width) if prefill_s else None,
+        aggregate_decode_tokens_per_s=_estimate(streams / decode.step_s, step_width),
         limited_by=decode.limited_by,
         basis=decode.basis,
         breakdown=[BreakdownStep(what=step.what, s=step.s) for step in findings.speed.steps],
     )
-
-
-def _prefill_range_fraction(findings: Findings) -> float:
-    busy = (
-        gpu.backend
-        for gpu, placed in zip(findings.rig.gpus, findings.placement.devices, strict=True)
-        if placed.weights_bytes
-    )
-    host = ("cpu",) if findings.offloaded or not findings.rig.gpus else ()
-    together = TOGETHER_PREFILL_RANGE_FRACTION if findings.placement.split_mode in ("row", "tensor") else 0.0
-    return max(together, *(BACKENDS[backend].prefill_range_fraction for backend in (*busy, *host)))
 
 
 def _estimate(mid: float, range_fraction: float) -> Estimate:

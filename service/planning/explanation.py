@@ -3,13 +3,10 @@
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from service.core.speed_constants import (
-    ASSUMED_HOST_FP32_FLOPS,
-    ASSUMED_RAM_BANDWIDTH_BYTES_PER_S,
-    BACKENDS,
-    GENERATIONS_SOURCE,
-    generation_of,
-)
+from service.core.timing.assumed import ASSUMED_HOST_FP32_FLOPS, ASSUMED_RAM_BANDWIDTH_BYTES_PER_S
+from service.core.timing.fitted import FITTED_ON, SOURCE
+from service.core.timing.processor import Processor
+from service.core.timing.ranges import COVERAGE_FRACTION, width
 from service.core.types import Rig
 from service.core.units import GIB
 from service.planning.alternatives import RunnerUp
@@ -108,42 +105,53 @@ def _companion_steps(findings: Findings) -> Iterator[str]:
 
 
 def _speed_steps(findings: Findings) -> Iterator[str]:
-    decode, stated = findings.speed.decode, findings.assumptions
-    if decode is None:
+    speed, stated = findings.speed, findings.assumptions
+    if speed.decode is None:
         return
-    yield from _bandwidth_steps(findings.rig, stated.bandwidth_fraction)
-    if findings.speed.host_read:
+    for processor in dict.fromkeys(speed.processors.cards):
+        yield _reading_step(processor, stated.bandwidth_fraction)
+    if speed.host_read:
         yield from _host_steps(findings)
     yield (
-        "A decode step takes "
-        + ", ".join(f"{step.s * 1e3:.2f} ms ({step.what})" for step in findings.speed.steps)
-        + "."
+        "A decode step takes " + ", ".join(f"{step.s * 1e3:.2f} ms ({step.what})" for step in speed.decode.steps) + "."
     )
+    yield from _range_steps(findings)
 
 
-@lru_cache(maxsize=1024)
-def _bandwidth_steps(rig: Rig, stated_fraction: float | None) -> Sequence[str]:
-    steps = []
-    for gpu in dict.fromkeys(rig.gpus):
-        row = generation_of(gpu)
-        fraction = stated_fraction or (row or BACKENDS[gpu.backend]).bandwidth_fraction
-        source = (
-            "as assumed in the request" if stated_fraction else GENERATIONS_SOURCE if row
-            else BACKENDS[gpu.backend].source
-        )  # fmt: skip
-        steps.append(
-            f"{gpu.slug} reads at {fraction:.2f} of its {(gpu.bandwidth_bytes_per_s or 0) / 1e9:.0f} GB/s in decode: "
-            f"{source}."
+def _reading_step(processor: Processor, stated_fraction: float | None) -> str:
+    rate = f"{(processor.reading_bytes_per_s or 0) / 1e9:.0f} GB/s"
+    if stated_fraction is not None:
+        return f"{processor.name} reads {rate} in decode: {stated_fraction:.2f} of its bandwidth, as assumed."
+    known = {
+        "fitted": f"fitted to its generation's measurements ({SOURCE}, {FITTED_ON})",
+        "modelled": "from its backend's constants, as none of its generation was measured",
+        "assumed": "from its backend's constants, as its generation is not known",
+    }
+    return f"{processor.name} reads {rate} in decode, {known.get(processor.basis, 'as measured')}."
+
+
+def _range_steps(findings: Findings) -> Iterator[str]:
+    """Why the ranges are as wide as they are."""
+    speed = findings.speed
+    several = findings.request.workload.parallel > 1
+    for what, found in (
+        ("Decode", width(speed.work, speed.processors, "streams" if several else "decode")),
+        ("A prompt", width(speed.work, speed.processors, "prefill")),
+    ):
+        yield f"{what} may be {found.fraction:.0%} slower or faster: " + (
+            f"that covers {COVERAGE_FRACTION:.0%} of {found.n} held-out measurements ({found.group}), widened where "
+            "this card or this split is not among them."
+            if found.n
+            else "nothing like it was measured."
         )
-    return tuple(steps)
 
 
 def _host_steps(findings: Findings) -> Iterator[str]:
-    host = findings.rig.host
+    host, rates = findings.rig.host, findings.speed.processors.host
     if host.ram_bandwidth_bytes_per_s is None and not any(gpu.unified_memory for gpu in findings.rig.gpus):
         yield (
             f"Main memory is assumed to move {ASSUMED_RAM_BANDWIDTH_BYTES_PER_S / 1e9:.1f} GB/s (two channels of "
             f"DDR5-5600) and the processor to compute {ASSUMED_HOST_FP32_FLOPS / 1e12:.2f} TFLOPS: state "
             "rig.host.ram_bandwidth_bytes_per_s for better figures."
         )
-    yield f"The host reaches {BACKENDS['cpu'].bandwidth_fraction:.2f} of its bandwidth: {BACKENDS['cpu'].source}."
+    yield f"The host reads {(rates.reading_bytes_per_s or 0) / 1e9:.0f} GB/s of its memory in decode."

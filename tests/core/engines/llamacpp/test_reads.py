@@ -5,10 +5,9 @@ import pytest
 from service.core.architectures.hparams import read_hparams
 from service.core.engines.llamacpp.context import resolve_context
 from service.core.engines.llamacpp.kv_cache import kv_index
-from service.core.engines.llamacpp.reads import attention_flops, read_kv_bytes, read_shape, read_weights_bytes
+from service.core.engines.llamacpp.reads import read_kv_bytes, read_shape
 from service.core.engines.llamacpp.settings import LlamaCppSettings
 from service.core.engines.llamacpp.versions import NEWEST
-from service.core.engines.llamacpp.weights import Weights
 from tests.models import load_model
 
 
@@ -20,22 +19,21 @@ def kv_read(reference: str, *, context_tokens: int, depth_tokens: float, paralle
     return read_kv_bytes(hp, index, 0, hp.n_layer_all + 1, "cuda", kv_bytes=whole, depth_tokens=depth_tokens)
 
 
-def test_tables_are_not_read_and_experts_by_their_share() -> None:
-    """Of resident weights, look-up tables count not at all and routed experts by the share a token uses."""
+def test_facts_of_a_mixture_of_experts() -> None:
+    """A token uses 8 of 128 experts; a weight of Q4_K to Q6_K takes about five bits."""
     model = load_model("qwen3-30b-a3b:Q4_K_M")
-    shape = read_shape(model, read_hparams(model))
-    weights = Weights(weights_bytes=1000, expert_bytes=640, lookup_bytes=100)
-    assert shape.used_fraction == 8 / 128
-    assert read_weights_bytes(weights, shape) == 1000 - 100 - 640 + 40
+    weights = read_shape(model, read_hparams(model)).weights
+    assert weights.used_fraction == 8 / 128
+    assert 2 * 8 / 7 < weights.expert_flops_per_byte < 2 * 8 / 4
+    assert not weights.half_precision
 
 
-def test_many_tokens_use_more_experts_but_never_all_twice() -> None:
-    """Tokens of one step share experts: two use less than twice as many, very many use all."""
-    model = load_model("qwen3-30b-a3b:Q4_K_M")
-    shape = read_shape(model, read_hparams(model))
-    assert shape.expert_fraction(1) == pytest.approx(8 / 128)
-    assert shape.expert_fraction(2) == pytest.approx(2 * 8 / 128 - (8 / 128) ** 2)
-    assert shape.expert_fraction(10_000) == pytest.approx(1.0)
+def test_sixteen_bit_weights_are_told() -> None:
+    """An F16 model stores a weight in two bytes, its norms aside."""
+    model = load_model("llama-3.1-8b:F16")
+    weights = read_shape(model, read_hparams(model)).weights
+    assert weights.half_precision
+    assert weights.dense_flops_per_byte == pytest.approx(1.0)
 
 
 def test_a_full_cache_is_read_up_to_the_depth() -> None:
@@ -76,8 +74,20 @@ def test_kernels_are_counted_per_slot() -> None:
     assert before[33] == 32 * 7 + 1
 
 
-def test_attention_grows_with_prompt_and_depth() -> None:
-    """Twice the prompt is four times the pairs; what is cached adds to every one of them."""
-    hp = read_hparams(load_model("llama-3.1-8b:Q4_K_M"))
-    assert attention_flops(hp, 2048, 0) == pytest.approx(4 * attention_flops(hp, 1024, 0))
-    assert attention_flops(hp, 1, 1000) > attention_flops(hp, 1, 0)
+def test_experts_are_counted_apart() -> None:
+    """A block of Qwen 3 30B multiplies four attention matrices and the router, and three stacks of experts."""
+    model = load_model("qwen3-30b-a3b:Q4_K_M")
+    shape = read_shape(model, read_hparams(model))
+    assert shape.kernels_before[1] == 5
+    assert shape.expert_kernels_before[1] == 3
+
+
+def test_attention_grows_with_depth_and_stops_at_the_window() -> None:
+    """Llama computes with every token before; of Gemma 3's layers only one in six does beyond the window."""
+    llama, gemma = (load_model(name) for name in ("llama-3.1-8b:Q4_K_M", "gemma-3-27b:Q4_K_M"))
+    shape = read_shape(llama, read_hparams(llama))
+    assert shape.attention_flops(0, 33, 2000, 0) == 2 * shape.attention_flops(0, 33, 1000, 0)
+    assert shape.attention_flops(0, 33, 1, 0) == 32 * 2 * 32 * (128 + 128)
+    shape, hp = read_shape(gemma, read_hparams(gemma)), read_hparams(gemma)
+    near, far = (shape.attention_flops(0, hp.n_layer_all, depth, hp.n_swa) for depth in (1024, 2048))
+    assert (far - near) / near == pytest.approx(10 / 62)

@@ -1,0 +1,220 @@
+"""The accuracy report: errors of the committed constants, and of constants that never saw the card."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.core.speed import Assumptions
+from service.core.timing.constants import Calibration
+from service.core.timing.processor import processors
+from service.core.timing.ranges import width
+from tests.speed_cases import SpeedCase
+
+_WORST = 30
+_METRICS = {
+    "decode_tokens_per_s": "decode",
+    "prefill_tokens_per_s": "prefill",
+    "aggregate_decode_tokens_per_s": "many streams",
+    "ttft_s": "first token",
+}
+_SPLITS = {"one": "one card", "layer": "layer split", "row": "row split", "tensor": "tensor split", "cpu": "processor"}
+
+CLASSICS = ("llama-3.1-8b:Q4_K_M", "llama-3.1-8b:F16", "llama-3.3-70b:Q4_K_M", "llama-3.3-70b:F16")
+"""Llama 3 has the shape of 3.1 and 3.3, whose headers the catalogue has."""
+
+Errors = NDArray[np.float64]
+
+
+def figures(errors: Errors) -> str:
+    """Columns of a group: how many, the mean and median of the relative error, and how many are close."""
+    sizes = np.abs(np.expm1(errors))
+    return (
+        f"{len(sizes)} | {100 * sizes.mean():.1f} | {100 * np.median(sizes):.1f} | "
+        f"{100 * (sizes < 0.1).mean():.0f} | {100 * (sizes < 0.15).mean():.0f}"
+    )
+
+
+def group_rows(
+    cases: Sequence[SpeedCase], errors: Errors, key: Callable[[SpeedCase], str | None]
+) -> Iterator[tuple[str, list[int]]]:
+    """Groups in order, with the positions of their cases; those without a key are left out."""
+    members: dict[str, list[int]] = {}
+    for index, case in enumerate(cases):
+        group = key(case)
+        if group is not None:
+            members.setdefault(group, []).append(index)
+    assert len(errors) == len(cases)
+    yield from sorted(members.items())
+
+
+def by_group(case: SpeedCase) -> str:
+    """Backend, arrangement and metric."""
+    return f"{case.backend}, {_SPLITS[case.split]}, {_METRICS[case.metric]}"
+
+
+def committed_lines(cases: Sequence[SpeedCase], errors: Errors) -> Iterator[str]:
+    """Errors with the constants of this version: in the sample that they were fitted to."""
+    yield "| group | n | MAPE % | median % | within 10 % | within 15 % |"
+    yield "|---|---|---|---|---|---|"
+    for group, members in group_rows(cases, errors, by_group):
+        yield f"| {group} | {figures(errors[members])} |"
+
+
+def held_out_lines(cases: Sequence[SpeedCase], errors: Errors, covered: Sequence[bool]) -> Iterator[str]:
+    """Errors of constants that were fitted without the card, and how many fall into the range."""
+    yield "| group | n | MAPE % | median % | within 10 % | within 15 % | in range % |"
+    yield "|---|---|---|---|---|---|---|"
+    serial = {"one", "layer"}
+    views: tuple[Callable[[SpeedCase], str | None], ...] = (
+        lambda case: (
+            f"**{case.backend}, one card or layer split, {_METRICS[case.metric]}**" if case.split in serial else None
+        ),
+        lambda case: (
+            f"**{case.backend}, row and tensor split, {_METRICS[case.metric]}**"
+            if case.split not in {*serial, "cpu"}
+            else None
+        ),
+        by_group,
+        lambda case: _cuda(case, f"{case.generation}"),
+        lambda case: _cuda(case, f"{len(case.rig.gpus)} cards"),
+        lambda case: _cuda(case, _depth(case)),
+        lambda case: _cuda(case, f"builds of {case.work.built.year if case.work.built else 'no stated date'}"),
+    )
+    for view in views:
+        for group, members in group_rows(cases, errors, view):
+            inside = sum(covered[index] for index in members) / len(members)
+            yield f"| {group} | {figures(errors[members])} | {100 * inside:.0f} |"
+
+
+def _cuda(case: SpeedCase, part: str) -> str | None:
+    if case.backend != "cuda" or case.split not in {"one", "layer"} or case.metric not in _METRICS:
+        return None
+    if _METRICS[case.metric] not in {"decode", "prefill"}:
+        return None
+    return f"cuda {_METRICS[case.metric]}: {part}"
+
+
+def _depth(case: SpeedCase) -> str:
+    tokens = case.depth_tokens
+    for limit, words in ((1024, "up to 1K"), (8192, "1K to 8K"), (32768, "8K to 32K")):
+        if tokens <= limit:
+            return f"depth {words}"
+    return "depth above 32K"
+
+
+def is_classic(case: SpeedCase) -> bool:
+    """Decode of Llama 3 8B and 70B, Q4_K_M and F16, on one to eight NVIDIA cards with builds of May 2024."""
+    month = case.work.built is not None and (case.work.built.year, case.work.built.month) == (2024, 5)
+    return month and case.backend == "cuda" and case.metric == "decode_tokens_per_s" and case.reference in CLASSICS
+
+
+def bandwidth_errors(cases: Sequence[SpeedCase]) -> Errors:
+    """What the rule that tools for memory use says: one card's bandwidth over all bytes that a token reads."""
+    errors = []
+    for case in cases:
+        read_bytes = sum(case.work.read_bytes(part) for part in case.work.cards)
+        rate = (case.rig.gpus[0].bandwidth_bytes_per_s or np.nan) / read_bytes
+        errors.append(np.log(rate / case.value))
+    return np.array(errors, dtype=np.float64)
+
+
+def classics_lines(cases: Sequence[SpeedCase], committed: Errors, held_out: Errors) -> Iterator[str]:
+    """The table that public tools are compared on."""
+    members = [index for index, case in enumerate(cases) if is_classic(case)]
+    chosen = [cases[index] for index in members]
+    yield (
+        "Llama 3 8B and 70B, Q4_K_M and F16, on one to eight NVIDIA cards with builds of May 2024 "
+        "(XiongjieDai/GPU-Benchmarks-on-LLM-Inference), decode:"
+    )
+    yield ""
+    yield "| by | n | MAPE % | median % | within 10 % | within 15 % |"
+    yield "|---|---|---|---|---|---|"
+    yield f"| this version | {figures(committed[members])} |"
+    yield f"| constants fitted without the card | {figures(held_out[members])} |"
+    yield f"| bytes over bandwidth | {figures(bandwidth_errors(chosen))} |"
+
+
+def worst_lines(cases: Sequence[SpeedCase], errors: Errors) -> Iterator[str]:
+    """The measurements that are missed most."""
+    yield "| predicted / measured | measured | what | where | source |"
+    yield "|---|---|---|---|---|"
+    for index in np.argsort(-np.abs(errors))[:_WORST]:
+        case = cases[index]
+        yield (
+            f"| {np.exp(errors[index]):.2f} | {case.value:.4g} | {_METRICS[case.metric]} of {case.reference} "
+            f"| {len(case.rig.gpus) or 1} x {case.cards}, {by_group(case)} | {case.source} |"
+        )
+
+
+def covered(cases: Sequence[SpeedCase], errors: Errors, calibration: Calibration) -> list[bool]:
+    """Whether each measurement lies in the range around the held-out prediction."""
+    inside = []
+    for case, error in zip(cases, errors, strict=True):
+        rates = processors(case.rig, Assumptions(), calibration)
+        quantity = {"decode": "decode", "many streams": "streams"}.get(_METRICS[case.metric], "prefill")
+        half = width(case.work, rates, quantity).fraction  # type: ignore[arg-type]
+        inside.append(bool(abs(error) <= np.log1p(half)))
+    return inside
+
+
+def report(
+    cases: Sequence[SpeedCase],
+    committed: Errors,
+    held_out: Errors,
+    calibration: Calibration,
+    refused: Mapping[str, str],
+    fitted_on: str,
+) -> str:
+    """The whole document."""
+    inside = covered(cases, held_out, calibration)
+    lines = [
+        "# Accuracy of speed predictions",
+        "",
+        _INTRODUCTION.format(fitted_on=fitted_on, n=len(cases)),
+        "",
+        "## Held out",
+        "",
+        "Each card is predicted by constants that were fitted without it (five folds by type of card).",
+        "",
+        *held_out_lines(cases, held_out, inside),
+        "",
+        "## With the constants of this version",
+        "",
+        "The same measurements with the constants that were fitted to all of them.",
+        "",
+        *committed_lines(cases, committed),
+        "",
+        "## The classics",
+        "",
+        *classics_lines(cases, committed, held_out),
+        "",
+        "## Missed most, held out",
+        "",
+        *worst_lines(cases, held_out),
+        "",
+        "## Not planned",
+        "",
+        *(f"* {id_}: {why}" for id_, why in sorted(refused.items())),
+        "",
+        "## What is missing",
+        "",
+        *_MISSING,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+_INTRODUCTION = (
+    "Generated by `benchmarks/calibrate.py` on {fitted_on} from {n} public measurements of llama.cpp (`tests/speed`). "
+    "Errors are predicted / measured - 1 of rates; MAPE is their mean size."
+)
+_MISSING = """\
+* **Rows and tensors over cards**: what a meeting costs depends on the host's processor and slots, which measurements
+  do not state; the same split took 140 us a meeting on one host and 250 us on another.
+* **Prompts on ROCm, Vulkan and SYCL**: whether a build has matrix kernels for a card and a type decides over a factor
+  of three; which build brought which is not known.
+* **Missing kernels per type** on SYCL (IQ4_NL, early Q8_0) and Vulkan (BF16).
+* **First tokens of a server**: what llama-server does besides the prompt, some tenths of a second, is not counted.
+* **Processors**: their cores and memory channels are in no catalogue; state the bandwidth of main memory.
+* **Memory that spills** out of a card into main memory is not predicted: such a plan does not fit.
+""".splitlines()

@@ -1,0 +1,205 @@
+"""How long one decode step takes: reading, attention, launches, and what cards tell each other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from service.core.speed import Assumptions, Basis, Limit, Step
+from service.core.timing.constants import OLD_DECODE_BEFORE
+from service.core.timing.processor import Processor, Processors
+from service.core.timing.reductions import exchange_s, meeting_s
+from service.core.timing.work import Arrangement, Part, Work
+
+_LEAST_SURE_FIRST: tuple[Basis, ...] = ("assumed", "modelled", "fitted", "measured")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartTime:
+    """Time of one card or of the host in a step, by what it does.
+
+    reading_s: its weights. attention_s: its cache, or the arithmetic on it. batch_s: arithmetic of the streams beyond
+    the first. launches_s: kernels, and the token or the hand-over.
+    """
+
+    name: str
+    read_bytes: int = 0
+    reading_s: float = 0.0
+    attention_s: float = 0.0
+    batch_s: float = 0.0
+    launches_s: float = 0.0
+
+    @property
+    def s(self) -> float:
+        """All of it."""
+        return self.reading_s + self.attention_s + self.batch_s + self.launches_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decode:
+    """One decode step of all streams: its time per device, for the host and for the cards' meetings.
+
+    counted: the cards whose times add up.
+    """
+
+    step_s: float
+    cards: tuple[PartTime, ...]
+    counted: tuple[PartTime, ...]
+    host: PartTime
+    meetings: int
+    meetings_s: float
+    limited_by: Limit
+    basis: Basis
+
+    @property
+    def device_s(self) -> tuple[float, ...]:
+        """Time of every card."""
+        return tuple([card.s for card in self.cards])
+
+    @property
+    def host_s(self) -> float:
+        """Time of the host."""
+        return self.host.s
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The parts that take time, in order, in words."""
+        steps: list[Step] = []
+        for part in (*self.counted, self.host):
+            steps += [
+                Step(what=f"{part.name} reads {part.read_bytes / 1e9:.2f} GB", s=part.reading_s),
+                Step(what=f"{part.name} attends to what is cached", s=part.attention_s),
+                Step(what=f"{part.name} computes for further streams", s=part.batch_s),
+                Step(what=f"{part.name} fixed time", s=part.launches_s),
+            ]
+        steps.append(Step(what=f"{self.meetings} meetings of the cards", s=self.meetings_s))
+        return tuple([step for step in steps if step.s > 0])
+
+
+def decode(work: Work, processors: Processors, assumptions: Assumptions) -> Decode | None:
+    """Time of one decode step; None where a card that works has no known bandwidth.
+
+    One card after the other, times add up. Cards that share every layer read at the same time and meet in between: the
+    slowest counts, and the meetings.
+    """
+    together, seen = work.arrangement != "serial", False
+    cards: list[PartTime] = []
+    for part, processor in zip(work.cards, processors.cards, strict=True):
+        if not (part.dense_bytes or part.expert_bytes or part.cache_bytes):
+            cards.append(PartTime(name=processor.name))
+            continue
+        if processor.reading_bytes_per_s is None:
+            return None
+        cards.append(part_time(work, part, processor, assumptions, follows=seen and not together))
+        seen = True
+    host = _host_time(work, processors.host)
+    busy = [card for card in cards if card.read_bytes or card.s]
+    counted = counted_cards(work.arrangement, busy)
+    meetings = work.exchange.reductions if together and len(busy) > 1 else 0
+    meetings_s = 0.0
+    if meetings:
+        meetings_s = meetings * meeting_s(work, processors, len(busy))
+        meetings_s += exchange_s(work, processors, len(busy), work.streams) if work.streams > 1 else 0.0
+    return Decode(
+        step_s=sum([card.s for card in counted]) + host.s + meetings_s,
+        cards=tuple(cards),
+        counted=counted,
+        host=host,
+        meetings=meetings,
+        meetings_s=meetings_s,
+        limited_by=_limit(counted, host, meetings_s),
+        basis=_basis(work, processors),
+    )
+
+
+def counted_cards(arrangement: Arrangement, busy: Sequence[PartTime]) -> tuple[PartTime, ...]:
+    """The cards whose times add up: all in turn, or the slowest of those that work at the same time.
+
+    Split by rows, one thread launches every matrix on every card, so that all their launches add to the slowest's.
+    """
+    if arrangement == "serial" or len(busy) < 2:
+        return tuple(busy)
+    slowest = max(busy, key=lambda card: card.s)
+    if arrangement == "row":
+        slowest = replace(slowest, launches_s=sum([card.launches_s for card in busy]))
+    return (slowest,)
+
+
+def part_time(
+    work: Work, part: Part, processor: Processor, assumptions: Assumptions, *, follows: bool = False
+) -> PartTime:
+    """Time of a card that works; follows: it takes over from another card instead of starting the token.
+
+    The rates are those of the processor's constants, under a power limit less of them.
+    """
+    read_bytes, streams = work.read_bytes(part, work.streams), work.streams
+    cache_bytes = streams * part.cache_bytes
+    keeps = processor.limited.decode_fraction
+    rate = processor.reading_bytes_per_s
+    reading_s = (read_bytes - cache_bytes) / rate / keeps if rate else 0.0
+    if assumptions.fixed_s_per_device is not None:
+        launches_s = assumptions.fixed_s_per_device
+    else:
+        launches_s = fixed_s(work, part, processor, follows=follows)
+    return PartTime(
+        name=processor.name,
+        read_bytes=read_bytes,
+        reading_s=reading_s,
+        attention_s=0.0 if assumptions.ignore_kv_reads else attention_s(work, part, processor) / keeps,
+        batch_s=batch_s(work, part, processor) / keeps if streams > 1 else 0.0,
+        launches_s=launches_s,
+    )
+
+
+def attention_s(work: Work, part: Part, processor: Processor) -> float:
+    """Time to read the caches of all streams, or to compute on them if that takes longer.
+
+    Without flash attention the products are written out in between, which takes a multiple.
+    """
+    reading_s = computing_s = 0.0
+    if processor.caching_bytes_per_s:
+        reading_s = part.cache_bytes / processor.caching_bytes_per_s
+    if processor.attention_flops_per_s:
+        computing_s = part.attention_flops / processor.attention_flops_per_s
+    factor = 1.0 if work.flash_attention else processor.constants.unfused_factor
+    return work.streams * max(reading_s, computing_s) * factor
+
+
+def batch_s(work: Work, part: Part, processor: Processor) -> float:
+    """Arithmetic of the streams beyond the first, at a part of the rate that prompts reach."""
+    if processor.prompt_flops_per_s is None:
+        return 0.0
+    rate = processor.prompt_flops_per_s[work.weights.half_precision] * processor.constants.batch_fraction
+    return (work.streams - 1) * work.flops(part) / rate
+
+
+def fixed_s(work: Work, part: Part, processor: Processor, *, follows: bool) -> float:
+    """Time that does not depend on bytes: every kernel's own, and the token's start or its hand-over."""
+    row = processor.constants
+    age = row.old_build_factor if work.built is not None and work.built < OLD_DECODE_BEFORE else 1.0
+    launches_s = part.kernels * row.kernel_s + part.expert_kernels * row.expert_kernel_s
+    return age * launches_s + row.device_s if follows else age * (launches_s + row.token_s)
+
+
+def _host_time(work: Work, processor: Processor) -> PartTime:
+    if not (work.host.dense_bytes or work.host.expert_bytes or work.host.cache_bytes):
+        return PartTime(name="host")
+    return part_time(work, work.host, processor, Assumptions())
+
+
+def _limit(counted: Sequence[PartTime], host: PartTime, meetings_s: float) -> Limit:
+    devices_s = sum([card.s for card in counted])
+    if host.s > max(devices_s, meetings_s):
+        return "host_memory"
+    if meetings_s > devices_s:
+        return "interconnect"
+    computing_s = sum([card.batch_s for card in counted])
+    return "compute" if computing_s > devices_s / 2 else "memory_bandwidth"
+
+
+def _basis(work: Work, processors: Processors) -> Basis:
+    """That of the least known processor that works."""
+    used = [
+        processor.basis
+        for part, processor in zip((*work.cards, work.host), (*processors.cards, processors.host), strict=True)
+        if part.dense_bytes or part.expert_bytes or part.cache_bytes
+    ]
+    return min(used, key=_LEAST_SURE_FIRST.index, default=processors.host.basis)

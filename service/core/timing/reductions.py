@@ -1,0 +1,43 @@
+"""What cards that work on the same layer cost each other: meetings, and the bytes that pass between them."""
+
+from service.core.timing.processor import Processors
+from service.core.timing.work import Work
+
+
+def reduction_steps(cards: int) -> int:
+    """Steps in which `cards` add up a tensor: halves meet pairwise, cards beyond a power of two fold in and out.
+
+    Source: allreduce_fallback, ggml/src/ggml-backend-meta.cpp:2323-2440 (llama.cpp in llama-cpp-python 0.3.36).
+    """
+    rounds = cards.bit_length() - 1
+    return rounds if cards == 1 << rounds else rounds + 2
+
+
+def meeting_s(work: Work, processors: Processors, busy: int) -> float:
+    """Time of one meeting of `busy` cards, without the bytes they exchange.
+
+    Split by rows: a constant, as launches count for every card already. Tensor split: the steps of a reduction, in
+    each of which one thread starts a copy on every card. The slowest backend counts.
+    """
+    constants = [processor.constants for processor in processors.cards]
+    if work.arrangement == "row":
+        return max([each.row_s for each in constants])
+    steps = reduction_steps(busy)
+    return max([steps * (each.reduction_s + each.reduction_card_s * busy) for each in constants])
+
+
+def exchange_s(work: Work, processors: Processors, busy: int, tokens: float) -> float:
+    """Time that the bytes of `tokens` tokens take, over all layers.
+
+    Split by rows: the inputs and results of every matrix pass through one card. Tensor split without peer-to-peer
+    access: in every step of a reduction each card's hidden states pass through main memory, which all share.
+
+    Source: ggml/src/ggml-cuda/ggml-cuda.cu:1119-1248 (llama.cpp in llama-cpp-python 0.3.36).
+    """
+    exchange = work.exchange
+    if work.arrangement == "row":
+        slowest = min([processor.constants.row_bytes_per_s for processor in processors.cards])
+        return tokens * exchange.row_bytes * (busy - 1) / busy / slowest
+    slowest = min([processor.constants.staged_bytes_per_s for processor in processors.cards])
+    copies = reduction_steps(busy) * busy
+    return tokens * exchange.reductions * exchange.hidden_state_bytes * copies / slowest

@@ -1,0 +1,119 @@
+"""What cards and host have to do for a token and for a prompt, before anything is said about how fast they are."""
+
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal, TypeAlias
+
+from service.core.types import Gpu
+
+Arrangement: TypeAlias = Literal["serial", "row", "tensor"]
+"""One card after the other; matrices cut by rows over the cards; every layer cut over the cards."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What one card, or the host where gpu is None, holds and does.
+
+    dense_bytes: weights that every token reads; expert_bytes: all routed experts it holds, of which a token reads its
+    share. cache_bytes: cache and recurrent state read for one token of one stream. kernels, expert_kernels: matrices
+    that a token is multiplied with, and stacks of experts among which it picks. attention_flops: of one token in all
+    layers of the part; prompt_attention_flops: of the whole prompt.
+    """
+
+    gpu: Gpu | None
+    dense_bytes: int = 0
+    expert_bytes: int = 0
+    cache_bytes: int = 0
+    kernels: int = 0
+    expert_kernels: int = 0
+    attention_flops: float = 0.0
+    prompt_attention_flops: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """The card's name, or the host."""
+        return "host" if self.gpu is None else self.gpu.slug
+
+    def __add__(self, other: "Part") -> "Part":
+        """Both on the card of the first."""
+        return Part(
+            gpu=self.gpu,
+            dense_bytes=self.dense_bytes + other.dense_bytes,
+            expert_bytes=self.expert_bytes + other.expert_bytes,
+            cache_bytes=self.cache_bytes + other.cache_bytes,
+            kernels=self.kernels + other.kernels,
+            expert_kernels=self.expert_kernels + other.expert_kernels,
+            attention_flops=self.attention_flops + other.attention_flops,
+            prompt_attention_flops=self.prompt_attention_flops + other.prompt_attention_flops,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """Facts about a model's weights that times depend on.
+
+    used_fraction: share of the routed experts that one token uses. dense_flops_per_byte, expert_flops_per_byte: two
+    operations for every weight, by the bytes it is stored in. half_precision: whether most of them are 16-bit floats.
+    """
+
+    used_fraction: float = 0.0
+    dense_flops_per_byte: float
+    expert_flops_per_byte: float = 0.0
+    half_precision: bool = False
+
+    def expert_fraction(self, tokens: float) -> float:
+        """Expected share of the routed experts that `tokens` tokens of one step use together.
+
+        Tokens choose independently: a given expert is missed by all of them with (1 - used share)^tokens.
+        """
+        return 1.0 - float((1.0 - self.used_fraction) ** tokens)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """What cards that work on the same layer tell each other, per token.
+
+    reductions: how often they add up a hidden state. hidden_state_bytes: its size. row_bytes: inputs and results of
+    all matrices, which a split by rows gathers on one card.
+    """
+
+    reductions: int = 0
+    hidden_state_bytes: int = 0
+    row_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """All of it: cards in the order in which they work, the host, and how they work together.
+
+    built: the date of the build, None for the newest known. copies: how many
+    of a prompt's ubatches may be under way at once.
+    """
+
+    cards: tuple[Part, ...]
+    host: Part
+    weights: Weights
+    exchange: Exchange = Exchange()
+    arrangement: Arrangement = "serial"
+    streams: int = 1
+    prompt_tokens: int = 1
+    ubatch_tokens: int = 512
+    copies: int = 1
+    flash_attention: bool = True
+    built: date | None = None
+
+    def read_bytes(self, part: Part, tokens: int = 1) -> int:
+        """Weights that `part` reads in one step of `tokens` tokens, and the cache of all of them."""
+        experts = round(part.expert_bytes * self.weights.expert_fraction(tokens)) if part.expert_bytes else 0
+        return part.dense_bytes + experts + tokens * part.cache_bytes
+
+    def flops(self, part: Part) -> float:
+        """Operations of one token in the matrices of `part`."""
+        weights = self.weights
+        experts = part.expert_bytes * weights.used_fraction * weights.expert_flops_per_byte
+        return part.dense_bytes * weights.dense_flops_per_byte + experts
+
+    @property
+    def ubatches(self) -> int:
+        """Batches that the prompt is cut into."""
+        return -(-self.prompt_tokens // self.ubatch_tokens)
