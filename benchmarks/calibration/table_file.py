@@ -91,10 +91,15 @@ def _lines(fitted_on: str, constants: Mapping[str, Found], widths: Mapping[str, 
     yield ""
     yield "FITTED: Final[Mapping[str, Fitted]] = {"
     for name, found in constants.items():
-        yield f'    "{name}": Fitted({found.value:.4g}, {found.n}, {found.error:.2f}),'
+        yield f'    "{name}": Fitted({_literal(found.value)}, {found.n}, {found.error:.2f}),'
     yield "}"
     yield ""
     yield "RANGES: Final[Mapping[str, Range]] = {"
     for group, width in widths.items():
         yield f'    "{group}": Range({width.width_fraction:.3f}, {width.n}, {width.coverage_fraction:.2f}),'
     yield "}"
+
+
+def _literal(value: float) -> str:
+    """Four digits, as the formatter writes them."""
+    return f"{value:.4g}".replace("e+", "e")

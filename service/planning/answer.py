@@ -19,7 +19,6 @@ from service.core import estimate as core_estimate
 from service.core.engines.llamacpp.command import command_of
 from service.core.engines.llamacpp.needs import overhead_bytes
 from service.core.memory import shortfall_bytes
-from service.core.timing.ranges import width
 from service.planning.advice import advice_of
 from service.planning.alternatives import RunnerUp, runners_up
 from service.planning.companion_answer import companion_plans, draft_plan, mmproj_plan
@@ -190,9 +189,8 @@ def _speed(findings: Findings) -> SpeedPlan | None:
         return None
     streams = findings.request.workload.parallel
     prompt = findings.request.workload.prompt_tokens
-    prefill_s, work, rates = findings.speed.prefill_s, findings.speed.work, findings.speed.processors
-    step_width = width(work, rates, "decode" if streams == 1 else "streams").fraction
-    prompt_width = width(work, rates, "prefill").fraction
+    prefill_s = findings.speed.prefill_s
+    step_width, prompt_width = findings.speed.width("step").fraction, findings.speed.width("prompt").fraction
     return SpeedPlan(
         decode_tokens_per_s=_estimate(1 / decode.step_s, step_width),
         prefill_tokens_per_s=_estimate(prompt / prefill_s, prompt_width) if prefill_s else None,

@@ -6,7 +6,7 @@ from functools import lru_cache
 from service.core.timing.assumed import ASSUMED_HOST_FP32_FLOPS, ASSUMED_RAM_BANDWIDTH_BYTES_PER_S
 from service.core.timing.fitted import FITTED_ON, SOURCE
 from service.core.timing.processor import Processor
-from service.core.timing.ranges import COVERAGE_FRACTION, width
+from service.core.timing.ranges import COVERAGE_FRACTION
 from service.core.types import Rig
 from service.core.units import GIB
 from service.planning.alternatives import RunnerUp
@@ -132,12 +132,7 @@ def _reading_step(processor: Processor, stated_fraction: float | None) -> str:
 
 def _range_steps(findings: Findings) -> Iterator[str]:
     """Why the ranges are as wide as they are."""
-    speed = findings.speed
-    several = findings.request.workload.parallel > 1
-    for what, found in (
-        ("Decode", width(speed.work, speed.processors, "streams" if several else "decode")),
-        ("A prompt", width(speed.work, speed.processors, "prefill")),
-    ):
+    for what, found in (("Decode", findings.speed.width("step")), ("A prompt", findings.speed.width("prompt"))):
         yield f"{what} may be {found.fraction:.0%} slower or faster: " + (
             f"that covers {COVERAGE_FRACTION:.0%} of {found.n} held-out measurements ({found.group}), widened where "
             "this card or this split is not among them."

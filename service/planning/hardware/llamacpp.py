@@ -35,7 +35,7 @@ def work_of(findings: Findings) -> Work:
     )
     rate = None
     if decode is not None and decode.step_s > 0:
-        rate = Estimate.around(workload.parallel / decode.step_s, decode.range_fraction)
+        rate = Estimate.around(workload.parallel / decode.step_s, findings.speed.width("step").fraction)
     return Work(
         mode=mode,
         busy_fractions=_busy_fractions(findings, together=together or workload.parallel > 1),

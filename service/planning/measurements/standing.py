@@ -16,7 +16,7 @@ from service.core.corrections import Place, Standing, standing
 # low and high of a range cover about 85 % of measurements: 1.44 standard deviations to either side
 RANGE_IN_DEVIATIONS: Final = 1.44
 _LEAST_LOG_SD: Final = 0.01
-# backends whose constants were fitted to cards of every generation (service/core/speed_constants.py)
+# backends whose constants were fitted to cards of every generation (service/core/timing/fitted.py)
 _CALIBRATED: Final = frozenset({"cuda"})
 
 

@@ -9,6 +9,7 @@ from math import prod
 from service.core.architectures.hparams import Hparams
 from service.core.engines.llamacpp.buckets import buckets
 from service.core.engines.llamacpp.kv_cache import CacheGroup, KvIndex
+from service.core.engines.llamacpp.weights import Weights
 from service.core.links import hidden_state_bytes
 from service.core.timing.work import Weights as WeightFacts
 from service.core.types import Backend, Model, Tensor
@@ -105,6 +106,18 @@ def _attention(hp: Hparams) -> tuple[list[float], list[float]]:
         flops = 2.0 * hp.n_head[il] * (hp.n_embd_head_k(il) + hp.n_embd_head_v(il))
         (windowed if hp.is_swa[il] else full)[il] = flops
     return full, windowed
+
+
+def read_weights_bytes(weights: Weights, shape: ReadShape, *, tokens: int = 1) -> int:
+    """Bytes of weights read in one step of `tokens` tokens: look-up tables not, routed experts by their share.
+
+    Source: the graph of one token, src/llama-graph.cpp build_moe_ffn and build_inp_embd
+    (llama.cpp in llama-cpp-python 0.3.36).
+    """
+    resident = weights.weights_bytes - weights.lookup_bytes
+    if not weights.expert_bytes:
+        return resident
+    return resident - weights.expert_bytes + round(weights.expert_bytes * shape.weights.expert_fraction(tokens))
 
 
 def read_kv_bytes(

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
+from typing import Literal
 
 from service.core.engines.llamacpp.question import Choice
 from service.core.engines.llamacpp.work import work_of
@@ -11,6 +12,7 @@ from service.core.timing.constants import CALIBRATION, Calibration
 from service.core.timing.decode import Decode, decode
 from service.core.timing.prefill import prefill_s
 from service.core.timing.processor import Processors, processors
+from service.core.timing.ranges import Quantity, Width, width
 from service.core.timing.work import Work
 
 
@@ -35,6 +37,11 @@ class Speed:
     def steps(self) -> tuple[Step, ...]:
         """Parts of a decode step in words."""
         return self.decode.steps if self.decode else ()
+
+    def width(self, quantity: Literal["step", "prompt"]) -> Width:
+        """How far the time of a step, or of a prompt, may be off."""
+        step: Quantity = "decode" if self.work.streams == 1 else "streams"
+        return width(self.work, self.processors, step if quantity == "step" else "prefill")
 
 
 def speed_of(choice: Choice, assumptions: Assumptions, calibration: Calibration = CALIBRATION) -> Speed:

@@ -10,8 +10,9 @@ from service.core.engines.llamacpp.slots import CPU
 from service.core.engines.llamacpp.versions import version_rules
 from service.core.engines.llamacpp.weights import Weights
 from service.core.links import hidden_state_bytes
+from service.core.links.topology import slowest_path
 from service.core.timing.work import Arrangement, Exchange, Part, Work
-from service.core.types import Backend, Gpu, Workload
+from service.core.types import Backend, Gpu, Rig, Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +78,7 @@ def work_of(choice: Choice, *, ignore_cache: bool = False) -> Work:
         ),
         host=asked.part(None, host.weights, on_host, host.kv_bytes, "cpu"),
         weights=asked.shape.weights,
-        exchange=Exchange() if asked.arrangement == "serial" else _exchange(asked.shape, hp),
+        exchange=Exchange() if asked.arrangement == "serial" else _exchange(asked, question.rig),
         arrangement=asked.arrangement,
         streams=workload.parallel,
         prompt_tokens=workload.prompt_tokens,
@@ -108,10 +109,17 @@ def _asked(
     )
 
 
-def _exchange(shape: ReadShape, hp: Hparams) -> Exchange:
-    """Cards that share every layer meet after attention and after the feed-forward network."""
+def _exchange(asked: _Asked, rig: Rig) -> Exchange:
+    """Cards that share every layer meet after attention and after the feed-forward network, over their slowest link."""
+    hp, shape = asked.hp, asked.shape
+    busy = tuple([index for index, card in enumerate(asked.placement.devices) if card.weights_bytes])
+    path = slowest_path(rig, busy)
+    peers = path is not None and path.kind in ("nvlink", "pcie-p2p")
     return Exchange(
-        reductions=2 * hp.n_layer, hidden_state_bytes=hidden_state_bytes(hp.n_embd), row_bytes=shape.row_bytes
+        reductions=2 * hp.n_layer,
+        hidden_state_bytes=hidden_state_bytes(hp.n_embd),
+        row_bytes=shape.row_bytes,
+        peer_bytes_per_s=path.bandwidth_bytes_per_s if path and peers else None,
     )
 
 

@@ -5,9 +5,10 @@ import pytest
 from service.core.architectures.hparams import read_hparams
 from service.core.engines.llamacpp.context import resolve_context
 from service.core.engines.llamacpp.kv_cache import kv_index
-from service.core.engines.llamacpp.reads import read_kv_bytes, read_shape
+from service.core.engines.llamacpp.reads import read_kv_bytes, read_shape, read_weights_bytes
 from service.core.engines.llamacpp.settings import LlamaCppSettings
 from service.core.engines.llamacpp.versions import NEWEST
+from service.core.engines.llamacpp.weights import Weights
 from tests.models import load_model
 
 
@@ -26,6 +27,13 @@ def test_facts_of_a_mixture_of_experts() -> None:
     assert weights.used_fraction == 8 / 128
     assert 2 * 8 / 7 < weights.expert_flops_per_byte < 2 * 8 / 4
     assert not weights.half_precision
+
+
+def test_tables_are_not_read_and_experts_by_their_share() -> None:
+    """Of resident weights, look-up tables count not at all and routed experts by the share a token uses."""
+    model = load_model("qwen3-30b-a3b:Q4_K_M")
+    weights = Weights(weights_bytes=1000, expert_bytes=640, lookup_bytes=100)
+    assert read_weights_bytes(weights, read_shape(model, read_hparams(model))) == 1000 - 100 - 640 + 40
 
 
 def test_sixteen_bit_weights_are_told() -> None:

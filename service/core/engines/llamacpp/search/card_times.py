@@ -12,7 +12,8 @@ from service.core.architectures.hparams import read_hparams
 from service.core.engines.llamacpp.question import Question
 from service.core.engines.llamacpp.search.judge import Judge
 from service.core.engines.llamacpp.settings import LlamaCppSettings
-from service.core.speed import Assumptions, Decode
+from service.core.speed import Assumptions
+from service.core.timing.decode import Decode
 from service.core.types import Gpu, Host, Model, Rig, Workload
 from service.core.units import pad
 
@@ -115,12 +116,13 @@ def _times(probe: _Probe, gpu: Gpu) -> CardTimes | None:
 
 @lru_cache(maxsize=4096)
 def _overlap(probe: _Probe, gpu: Gpu) -> Overlap:
-    """How the prefill of two equal cards overlaps, which take half each."""
+    """How the prefill of two equal cards overlaps, which take half each of what one takes."""
+    _, whole_s = probe.ask(gpu)
     _, summed_s = probe.ask(gpu, gpu)
     _, pipelined_s = probe.ask(gpu, gpu, pipelined=True)
-    if not summed_s:
+    if not whole_s:
         return Overlap()
-    share = min(1.0, max(0.0, 2 * (1 - pipelined_s / summed_s)))
+    share = min(1.0, max(0.0, 2 * (summed_s - pipelined_s) / whole_s))
     return Overlap(sum_share=1 - share, longest_share=share)
 
 
@@ -134,4 +136,5 @@ def _timeless(gpu: Gpu) -> Gpu:
         bandwidth_bytes_per_s=faster(gpu.bandwidth_bytes_per_s),
         fp32_flops=faster(gpu.fp32_flops),
         fp16_tensor_flops=faster(gpu.fp16_tensor_flops),
+        tdp_w=None,
     )

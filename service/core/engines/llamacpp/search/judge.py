@@ -1,6 +1,6 @@
 """How long a request takes: what candidates are ranked by.
 
-Source: the speed study on noise between runs (service/core/speed_constants.py); what a request is: the workload of the
+Source: the speed study on noise between runs (domain notes on speed); what a request is: the workload of the
 contract, whose streams each have a prompt of their own.
 """
 

@@ -95,7 +95,7 @@ def fastest_s(judge: Judge) -> float | None:
 
 @pytest.mark.parametrize("first", range(0, RIGS, 30))
 def test_no_division_is_noticeably_faster_than_the_chosen_one(first: int) -> None:
-    """Of all integer shares that fit, the fastest is at most half a percent faster; what was chosen fits."""
+    """Of all integer shares that fit, the fastest is at most one percent faster; what was chosen fits."""
     wrong, compared = [], 0
     for seed in range(first, first + 30):
         asked = drawn(seed)
@@ -107,7 +107,7 @@ def test_no_division_is_noticeably_faster_than_the_chosen_one(first: int) -> Non
         compared += 1
         chosen = choose(model, asked.cards, LlamaCppSettings(), asked.workload)
         chosen_s = judge.seconds_of(chosen)
-        if not chosen.fits or chosen_s is None or chosen_s > least_s * 1.005:
+        if not chosen.fits or chosen_s is None or chosen_s > least_s * 1.01:
             wrong.append((seed, asked.model, chosen.settings.tensor_split, chosen_s, least_s))
     assert compared >= 28
     assert wrong == []
