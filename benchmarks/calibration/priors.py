@@ -136,8 +136,6 @@ def priors(generations: Mapping[str, frozenset[str]]) -> dict[str, Prior]:
         for label in sorted(labels):
             found[f"{backend}/{label}.reading_factor"] = Prior(1.0, _GENERATION_SPREAD)
             found[f"{backend}/{label}.prefill_factor"] = Prior(1.0, _GENERATION_PREFILL_SPREAD)
-    # what lies behind a network is taken as a CUDA card; its own speed is not known
-    found |= {f"rpc.{name}": Prior(prior.value) for name, prior in _CUDA.items()}
     found["shared_power_fraction"] = SHARED_POWER_PRIOR
     assert set(_CUDA_GENERATIONS) == {generation.label for generation in CUDA_GENERATIONS}
     return found

@@ -114,6 +114,8 @@ OLD_PREFILL: Final = (
 
 BACKEND_FIELDS: Final = tuple(field.name for field in fields(BackendConstants))
 GENERATION_FIELDS: Final = ("reading_factor", "prefill_factor", "flops_per_j")
+TAKEN_AS: Final = {"rpc": "cuda"}
+"""Backends nothing was measured of, as which they are taken: a card behind a network may be any."""
 SHARED_POWER: Final = "shared_power_fraction"
 
 
@@ -137,6 +139,7 @@ def calibration_of(values: Mapping[str, float], counts: Mapping[str, int] | None
             n_decode=counts.get(f"{owner}.reading_factor", 0),
             n_prefill=counts.get(f"{owner}.prefill_factor", 0),
         )
+    backends |= {other: backends[known] for other, known in TAKEN_AS.items()}
     return Calibration(backends=backends, generations=generations, shared_power_fraction=values[SHARED_POWER])
 
 
