@@ -241,3 +241,29 @@ def test_more_context_never_needs_fewer_bytes_and_adding_cards_never_hurts(card:
             for count in (1, 2, 3, 4)
         ]
         assert fits == sorted(fits)
+
+
+def test_other_ways_are_offered() -> None:
+    """Alternatives fit, are told apart by their sizes, and come with their commands."""
+    plan = vllm("qwen3-14b:FP8", "4x rtx-4090", context_tokens=16384)
+    labels = [each.label for each in plan.alternatives]
+    assert len(set(labels)) == len(labels) > 1
+    assert all(each.verdict == "fits" and each.argv[:2] == ["vllm", "serve"] for each in plan.alternatives)
+    assert any("pipeline parallel" in label for label in labels)
+    assert all(each.max_context_tokens >= 16384 for each in plan.alternatives)
+
+
+def test_many_users_may_be_served_by_copies() -> None:
+    """With as many streams as cards, data parallelism is weighed too."""
+    plan = vllm("qwen3-8b:FP8", "4x rtx-4090", context_tokens=64 * 2048, parallel=64)
+    sizes = [engine_of(plan).data_parallel_size]
+    sizes += [each.engine.data_parallel_size for each in plan.alternatives if isinstance(each.engine, VllmEnginePlan)]
+    assert max(sizes) > 1
+
+
+def test_pipelines_are_advised_for_prompts_where_there_is_no_nvlink() -> None:
+    """Four cards over PCI Express reduce whole prompts slowly; joined by NVLink nothing is said."""
+    codes = [each.code for each in vllm("qwen3-32b:FP8", "4x rtx-4090", context_tokens=16384).advice]
+    assert "pipeline-for-prompts" in codes
+    joined = vllm("llama-3.3-70b:BF16", "4x h100-sxm5-80gb", context_tokens=16384)
+    assert "pipeline-for-prompts" not in [each.code for each in joined.advice]

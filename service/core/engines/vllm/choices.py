@@ -47,10 +47,13 @@ class VllmChoice:
         return free and room and self.capacity.holds_request and self.needed_blocks <= self.capacity.blocks - 1
 
 
-def choose(question: VllmQuestion, assumptions: Assumptions) -> VllmChoice:
-    """Answer a question; raises PlanProblem for what vLLM refuses, and takes the least bad where nothing fits."""
+def choose(question: VllmQuestion, assumptions: Assumptions) -> list[VllmChoice]:
+    """Ways to answer a question, the best first, or the least bad where nothing fits.
+
+    Raises PlanProblem for what vLLM refuses.
+    """
     question.refuse()
-    return max(candidates(question, assumptions), key=_worth)
+    return sorted(candidates(question, assumptions), key=_worth, reverse=True)
 
 
 def candidates(question: VllmQuestion, assumptions: Assumptions) -> list[VllmChoice]:

@@ -1,10 +1,12 @@
 """A choice of vLLM as the Plan of the contract."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from service.contract.estimate import Estimate
 from service.contract.plan import (
+    Alternative,
     BreakdownStep,
     Command,
     CommandNote,
@@ -16,14 +18,16 @@ from service.contract.plan import (
     VllmEnginePlan,
 )
 from service.core import estimate as core_estimate
+from service.core.engines.vllm.choices import VllmChoice
 from service.core.engines.vllm.command import command_of
 from service.core.engines.vllm.deployment import Rank
 from service.core.engines.vllm.formats import FORMATS
 from service.core.memory import CONTEXT_STEP_TOKENS
 from service.core.units import GIB
+from service.planning.engines.vllm.advice import advice_of
 from service.planning.engines.vllm.explanation import explanation_of
 from service.planning.engines.vllm.findings import RULES_VERSION, VllmFindings, data_version
-from service.planning.engines.vllm.warnings import advice_of, warnings_of
+from service.planning.engines.vllm.warnings import warnings_of
 from service.planning.engines.vllm.work import work_of
 from service.planning.hardware.explanation import hardware_steps
 from service.planning.hardware.links import links_of
@@ -33,6 +37,9 @@ from service.planning.identity import DIGEST_CHARACTERS, ID_PREFIX, digest
 
 # what a request says by names, which are resolved first
 _NAMES: Final[Mapping[str, Any]] = {"model": True, "rig": {"gpus"}}
+
+
+MOST_ALTERNATIVES: Final = 4
 
 
 def plan_of(findings: VllmFindings) -> Plan:
@@ -59,8 +66,44 @@ def plan_of(findings: VllmFindings) -> Plan:
         links=links,
         warnings=warnings_of(findings, hardware_warnings_of(findings.rig, work.mode)),
         advice=advice_of(findings),
-        alternatives=[],
+        alternatives=list(alternatives_of(findings)),
         explanation=[*explanation_of(findings), *hardware_steps(power, links)],
+    )
+
+
+def alternatives_of(findings: VllmFindings) -> Iterator[Alternative]:
+    """Other ways that fit, the best first, no two of them alike."""
+    seen = {_label(findings.choice)}
+    for other in findings.others:
+        label = _label(other)
+        if not other.fits or label in seen:
+            continue
+        seen.add(label)
+        if len(seen) > MOST_ALTERNATIVES + 1:
+            return
+        yield _alternative(replace(findings, choice=other, others=()), label)
+
+
+def _label(choice: VllmChoice) -> str:
+    """Sizes in words."""
+    layout = choice.deployment.layout
+    if len(layout.cards) == 1:
+        return f"one card ({choice.question.rig.gpus[layout.cards[0]].slug})"
+    sizes = (("tensor", layout.tensor_parallel), ("pipeline", layout.pipeline_parallel), ("data", layout.data_parallel))
+    return ", ".join(f"{kind} parallel {size}" for kind, size in sizes if size > 1)
+
+
+def _alternative(findings: VllmFindings, label: str) -> Alternative:
+    speed = _speed(findings)
+    return Alternative(
+        label=label,
+        engine=_engine(findings),
+        verdict=findings.verdict,
+        decode_tokens_per_s=None if speed is None else speed.decode_tokens_per_s,
+        prefill_tokens_per_s=None if speed is None else speed.prefill_tokens_per_s,
+        max_context_tokens=max_context_tokens(findings),
+        busiest_device_bytes=max(device.total_bytes for device in _devices(findings)),
+        argv=_command(findings).argv,
     )
 
 

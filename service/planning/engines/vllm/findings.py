@@ -23,12 +23,13 @@ RULES_VERSION = "vLLM 0.33.0, rules 1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VllmFindings:
-    """The question, the choice that answers it, and what that means."""
+    """The question, the choice that answers it, and what that means; others: further ways, the best first."""
 
     request: PlanRequest
     gpus: GpuCatalog
     named: NamedCheckpoint
     choice: VllmChoice
+    others: tuple[VllmChoice, ...] = ()
     assumptions: Assumptions
 
     @property
@@ -62,11 +63,13 @@ def findings_of(request: PlanRequest, sources: Sources) -> VllmFindings:
     question = VllmQuestion(
         model=named.model, rig=rig, workload=workload_of(request.workload), settings=_settings(engine)
     )
+    choice, *others = choose(question, assumptions)
     return VllmFindings(
         request=request,
         gpus=gpus,
         named=named,
-        choice=choose(question, assumptions),
+        choice=choice,
+        others=tuple(others),
         assumptions=assumptions,
     )
 

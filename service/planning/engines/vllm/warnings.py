@@ -1,8 +1,8 @@
-"""What to know about a plan of vLLM, and what would be better, as codes with their numbers."""
+"""What to know about a plan of vLLM, as codes with their numbers; one function per warning."""
 
 from collections.abc import Iterator, Sequence
 
-from service.contract.plan import Advice, PlanWarning
+from service.contract.plan import PlanWarning
 from service.core.engines.vllm.capacity import blocks_of
 from service.core.engines.vllm.formats import FORMATS
 from service.core.engines.vllm.scratch import RESERVE_ALONE_BYTES, RESERVE_TOGETHER_BYTES
@@ -11,7 +11,6 @@ from service.planning.engines.vllm.findings import VllmFindings
 from service.planning.rig import unverified_values
 
 _TIGHT_FRACTION = 0.05
-_LARGEST_UTILIZATION = 0.97
 
 
 def warnings_of(findings: VllmFindings, about_hardware: Sequence[PlanWarning] = ()) -> list[PlanWarning]:
@@ -221,45 +220,4 @@ def _unverified(findings: VllmFindings) -> Iterator[PlanWarning]:
             severity="info",
             message=f"Not re-read at their source for {slug}: {', '.join(fields)}.",
             numbers={"gpu": slug, "fields": list(fields)},
-        )
-
-
-def advice_of(findings: VllmFindings) -> list[Advice]:
-    """Every advice."""
-    return [*_raise_utilization(findings), *_cache_in_eight_bits(findings)]
-
-
-def _raise_utilization(findings: VllmFindings) -> Iterator[Advice]:
-    """A larger share would hold what is asked for."""
-    choice = findings.choice
-    run = choice.deployment.run
-    if choice.fits or run.utilization >= _LARGEST_UTILIZATION or findings.request.engine.name != "vllm":
-        return
-    gained = [
-        round((_LARGEST_UTILIZATION - run.utilization) * findings.rig.gpus[rank.card].total_bytes)
-        for rank in choice.deployment.ranks
-    ]
-    blocks = max(choice.needed_blocks, choice.capacity.request_blocks) + 1
-    if all(
-        rank.available_bytes + more >= blocks * rank.block_bytes
-        for rank, more in zip(choice.deployment.ranks, gained, strict=True)
-    ):
-        yield Advice(
-            code="raise-utilization",
-            message=f"With gpu_memory_utilization {_LARGEST_UTILIZATION} it fits, on cards that run nothing else.",
-            numbers={"gpu_memory_utilization": _LARGEST_UTILIZATION, "gained_bytes": min(gained)},
-        )
-
-
-def _cache_in_eight_bits(findings: VllmFindings) -> Iterator[Advice]:
-    """A cache of half the size would hold what is asked for."""
-    choice = findings.choice
-    if choice.fits or choice.deployment.run.kv_cache_dtype not in ("bfloat16", "float16"):
-        return
-    blocks = max(choice.needed_blocks, choice.capacity.request_blocks) + 1
-    if all(rank.available_bytes * 2 >= blocks * rank.block_bytes for rank in choice.deployment.ranks):
-        yield Advice(
-            code="eight-bit-cache",
-            message="With kv_cache_dtype fp8 the cache takes half as much and it fits.",
-            numbers={"kv_cache_dtype": "fp8"},
         )
