@@ -7,6 +7,7 @@ import typer
 
 from service.contract.model_reference import is_address
 from service.shells.cli.rig_flags import rig_of
+from service.shells.cli.vllm_flags import engine_of
 
 Text = str | None
 Number = int | None
@@ -146,7 +147,7 @@ def question_of(flags: dict[str, Any]) -> dict[str, Any]:
     return {
         "rig": {**rig_of(flags), "host": _given(stated, HOST)},
         "workload": _given(stated, WORKLOAD),
-        "engine": _given(stated, ENGINE),
+        "engine": _given(stated, ENGINE) | engine_of(flags),
     }
 
 

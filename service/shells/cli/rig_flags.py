@@ -6,6 +6,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from service.shells.cli import vllm_flags
+
 _Text = str | None
 _Whole = int | None
 _Number = float | None
@@ -38,12 +40,12 @@ _PLAIN: Final = ("preset", "p2p", "nvlink", "slots", "chassis")
 
 
 def with_machine_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command that takes them as keywords these flags, for typer to see, in the place of its `**machine`."""
+    """Give a command that takes them as keywords these flags and vLLM's, for typer to see, in place of `**machine`."""
     signature = inspect.signature(command)
     own = [each for each in signature.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
     machine = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
-        for name, annotation in FLAGS.items()
+        for name, annotation in {**FLAGS, **vllm_flags.FLAGS}.items()
     ]
     command.__signature__ = signature.replace(parameters=[*own, *machine])  # type: ignore[attr-defined]
     return command
