@@ -24,7 +24,8 @@ _DIVISION: dict[str, Cell] = dict.fromkeys(
 
 def row_of_plan(plan: Plan) -> Mapping[str, Cell]:
     """The figures people compare, by column."""
-    speed = plan.speed
+    speed, power = plan.speed, plan.power
+    energy = power.energy_wh_per_1000_tokens if power else None
     return {
         "id": plan.id,
         "model": plan.model.name,
@@ -46,6 +47,9 @@ def row_of_plan(plan: Plan) -> Mapping[str, Cell]:
         "prefill_tokens_per_s": speed.prefill_tokens_per_s.mid if speed and speed.prefill_tokens_per_s else None,
         "ttft_s": speed.ttft_s.mid if speed and speed.ttft_s else None,
         "limited_by": speed.limited_by if speed else None,
+        "system_peak_w": power.system_peak_w if power else None,
+        "recommended_psu_w": power.recommended_psu_w if power else None,
+        "energy_wh_per_1000_tokens": energy.mid if energy else None,
         **_division(plan.engine),
         "warnings": " ".join(warning.code for warning in plan.warnings),
         "command": plan.command.text,

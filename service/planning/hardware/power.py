@@ -50,6 +50,15 @@ def power_of(rig: Rig, work: Work) -> Power | None:
     )
 
 
+def at_rate(power: Power, tokens_per_s: contract.Estimate, tariff_per_kwh: float | None) -> Power:
+    """The same draw with another rate of tokens, as where measurements shift it."""
+    energy = _energy(
+        power.wall_decode_w, Estimate(low=tokens_per_s.low, mid=tokens_per_s.mid, high=tokens_per_s.high)
+    )  # fmt: skip
+    price = None if energy is None or tariff_per_kwh is None else _priced(energy, tariff_per_kwh)
+    return power.model_copy(update={"energy_wh_per_1000_tokens": energy, "cost_per_1000_tokens": price})
+
+
 def _decode_w(rig: Rig, work: Work) -> float:
     """Mean draw of all cards in decode; one that holds nothing stays idle."""
     facts, total = power_facts(), 0.0

@@ -19,6 +19,7 @@ from service.contract.request import PlanRequest
 from service.core.correction_constants import OTHER_BUILD, REPEATED, Quantity, deviation
 from service.core.corrections import Correction, Evidence, Observation, Shift, correction, evidence_of, shifts_of
 from service.planning.engines.engine import Answer
+from service.planning.hardware.power import at_rate
 from service.planning.measurements.standing import Configured, configured, decode_quantity, standing_of
 
 QUANTITY_METRICS: Final = ("decode_tokens_per_s", "aggregate_decode_tokens_per_s", "prefill_tokens_per_s")
@@ -91,11 +92,13 @@ class Corrections:
         if decode is None and prefill is None:
             return answer
         speed = _corrected_speed(plan, plan.speed, decode, prefill)
+        rate, tariff = speed.aggregate_decode_tokens_per_s, request.rig.circuit.tariff_per_kwh
         version = _version(answer.data_version, decode, prefill)
         corrected = plan.model_copy(
             update={
                 "id": _corrected_id(plan.id, version),
                 "speed": speed,
+                "power": None if plan.power is None else at_rate(plan.power, rate, tariff),
                 "explanation": [*plan.explanation, *map(_sentence, speed.corrections)],
             }
         )

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 import tomli
 
+from service.contract import estimate as contract
 from service.contract.validation import validate_request
 from service.core.estimate import Estimate
 from service.core.power.energy import cost, kwh_per_year, wh_per_1000_tokens
-from service.planning.hardware.power import power_of
+from service.planning.hardware.power import at_rate, power_of
 from service.planning.hardware.work import Mode, Work
 from service.planning.rig import rig_of
 from tests.planner import ask, builtin_planner
@@ -69,6 +70,24 @@ def test_energy_follows_from_the_wall_and_the_rate() -> None:
     assert energy.low == pytest.approx(power.wall_decode_w * 1000 / rate.high / 3600)
     assert price.high == pytest.approx(energy.high / 1000 * 0.25)
     assert power.idle_cost_per_year == pytest.approx(kwh_per_year(power.wall_idle_w) * 0.25)
+
+
+def test_another_rate_moves_the_energy_alone() -> None:
+    """Where measurements say that tokens come twice as fast, each takes half the energy and costs half as much."""
+    plan = ask("llama-3.1-8b:Q4_K_M", "rtx-3090", context_tokens=4096, rig={"circuit": {"tariff_per_kwh": 0.25}})
+    power, speed = plan.power, plan.speed
+    assert power is not None
+    assert speed is not None
+    rate = speed.aggregate_decode_tokens_per_s
+    twice = at_rate(power, contract.Estimate(low=2 * rate.low, mid=2 * rate.mid, high=2 * rate.high), 0.25)
+    for moved, own in (
+        (twice.energy_wh_per_1000_tokens, power.energy_wh_per_1000_tokens),
+        (twice.cost_per_1000_tokens, power.cost_per_1000_tokens),
+    ):
+        assert moved is not None
+        assert own is not None
+        assert (moved.low, moved.mid, moved.high) == pytest.approx((own.low / 2, own.mid / 2, own.high / 2))
+    assert twice.wall_decode_w == power.wall_decode_w
 
 
 def test_prices_and_years_are_plain_arithmetic() -> None:

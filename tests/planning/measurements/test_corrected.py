@@ -35,6 +35,13 @@ def decode(plan: Plan) -> float:
     return plan.speed.decode_tokens_per_s.mid
 
 
+def energy(plan: Plan) -> float:
+    """Energy of a thousand tokens."""
+    assert plan.power is not None
+    assert plan.power.energy_wh_per_1000_tokens is not None
+    return plan.power.energy_wh_per_1000_tokens.mid
+
+
 def verified(plan: Plan, *, decode_factor: float, prefill_factor: float) -> str:
     """What llama-bench would print for a plan's command.verify if the rig were so much faster than predicted."""
     words = shlex.split(plan.command.verify)
@@ -83,6 +90,7 @@ def test_what_verifies_a_plan_makes_it_measured(gpus: Sequence[str], measuring: 
     assert after.speed is not None
     assert after.speed.basis == "measured"
     assert decode(after) == pytest.approx(0.9 * decode(before), rel=0.01)
+    assert energy(after) == pytest.approx(energy(before) * decode(before) / decode(after))
     assert after.speed.prefill_tokens_per_s is not None
     assert before.speed.prefill_tokens_per_s is not None
     assert after.speed.prefill_tokens_per_s.mid == pytest.approx(0.8 * before.speed.prefill_tokens_per_s.mid, rel=0.05)
