@@ -36,21 +36,21 @@ class Planner:
         """Whether there are cards and models to plan with."""
         return bool(self.catalogues.gpus.names.records) and bool(self.catalogues.models.search())
 
-    def plan(self, request: PlanRequest) -> Plan:
-        """Answer one question.
+    def plan(self, request: PlanRequest, *, alone: bool = False) -> Plan:
+        """Answer one question; alone: without runners-up and the advice that comes of them.
 
         Raises PlanProblem: a name that is unknown, a value out of range, parts that exclude each other, or what
         the engine itself would refuse. What does not fit is an answer.
         """
-        return self.answer(request).plan
+        return self.answer(request, alone=alone).plan
 
-    def answer(self, request: PlanRequest) -> Answer:
+    def answer(self, request: PlanRequest, *, alone: bool = False) -> Answer:
         """Answer one question, with the version of the facts behind it; raises as `plan` does.
 
         Where something like it was measured, its speeds are shifted by that.
         """
         request = with_preset(request)
-        answer = self._answer(request)
+        answer = self._answer(request, alone=alone)
         measured = self.catalogues.measured
         if measured is None:
             return answer
@@ -65,5 +65,5 @@ class Planner:
         measured = self.catalogues.measured or MeasuredSpeeds(())
         return self._learning.corrections(measured, self.catalogues.gpus).calibration()
 
-    def _answer(self, request: PlanRequest) -> Answer:
-        return ENGINES[request.engine.name].answer(request, self._sources)
+    def _answer(self, request: PlanRequest, *, alone: bool = False) -> Answer:
+        return ENGINES[request.engine.name].answer(request, self._sources, alone=alone)

@@ -19,5 +19,8 @@ class Answer:
 class EnginePlanning(Protocol):
     """Questions about one engine; without state, so one object serves all threads."""
 
-    def answer(self, request: PlanRequest, sources: Sources) -> Answer:
-        """Answer one question; raises PlanProblem as `Planner.plan` does. What does not fit is an answer."""
+    def answer(self, request: PlanRequest, sources: Sources, *, alone: bool = False) -> Answer:
+        """Answer one question; raises PlanProblem as `Planner.plan` does. What does not fit is an answer.
+
+        alone: without runners-up and the advice that comes of them, for who compares rigs himself.
+        """

@@ -24,14 +24,17 @@ from service.planning.sources import Sources
 class LlamaCppPlanning:
     """Plans of llama.cpp."""
 
-    def answer(self, request: PlanRequest, sources: Sources) -> Answer:
+    def answer(self, request: PlanRequest, sources: Sources, *, alone: bool = False) -> Answer:
         """Answer one question; raises PlanProblem."""
-        found = findings_of(request, sources)
+        found = findings_of(request, sources, alone=alone)
         return Answer(plan_of(found), data_version(found))
 
 
-def findings_of(request: PlanRequest, sources: Sources) -> Findings:
-    """Everything that goes into the answer to one question about llama.cpp; raises PlanProblem."""
+def findings_of(request: PlanRequest, sources: Sources, *, alone: bool = False) -> Findings:
+    """Everything that goes into the answer to one question about llama.cpp; raises PlanProblem.
+
+    alone: without the choices that it is compared with.
+    """
     engine = request.engine
     if not isinstance(engine, LlamaCppEngine):
         raise TypeError(f"{engine.name} is not llama.cpp")
@@ -61,7 +64,9 @@ def findings_of(request: PlanRequest, sources: Sources) -> Findings:
         fit=fitted,
         speed=speed_of(choice, assumptions),
         assumptions=assumptions,
-        rivals=(
+        rivals=()
+        if alone
+        else (
             rivals_of(model, rig, settings, workload, beside.companions, assumptions)
             if fitted is None
             else planned(choice, settings, assumptions)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from service.contract.plan import Plan
 from service.contract.recommend import (
@@ -49,9 +50,10 @@ def recommend(request: RecommendRequest, planner: Planner) -> Recommendations:
         cpu=request.host.cpu,
     )
     kinds, left_out = kinds_of(request, planner.catalogues.gpus, host)
-    floor = floor_of(needs.questions, planner)
+    plans = _PlansAlone(planner)
+    floor = floor_of(needs.questions, plans)
     mixed = _mixed(kinds, needs) if request.max_kinds > 1 else []
-    found = search(needs, floor, list(chains(kinds, mixed, request.min_cards, request.max_cards)), planner)
+    found = search(needs, floor, list(chains(kinds, mixed, request.min_cards, request.max_cards)), plans)
     return Recommendations(
         context_tokens=needs.context_tokens,
         sorted_by=needs.sort_by,
@@ -60,6 +62,17 @@ def recommend(request: RecommendRequest, planner: Planner) -> Recommendations:
         considered=_considered(kinds, left_out, found),
         explanation=list(_explanation(needs, floor, kinds, mixed, found)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _PlansAlone:
+    """Plans without runners-up: rigs are compared with each other."""
+
+    planner: Planner
+
+    def plan(self, request: PlanRequest) -> Plan:
+        """The plan; raises PlanProblem."""
+        return self.planner.plan(request, alone=True)
 
 
 def _mixed(kinds: Sequence[Kind], needs: Needs) -> Sequence[Kind]:

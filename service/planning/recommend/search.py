@@ -74,8 +74,12 @@ class _Search:
     def _named(self) -> Sequence[Trial]:
         """Rigs that do what was asked and are not others with cards that gain nothing, best first, up to the limit."""
         ranked = sorted(self.good, key=lambda trial: (self._rank(trial.build, self._value(trial)), trial.build.names))
-        gaining = [trial for trial in ranked if not any(_is_no_gain(trial, other) for other in ranked)]
-        return gaining[: self.needs.request.limit]
+        return ranked[: self.needs.request.limit]
+
+    def _keep(self, trial: Trial) -> None:
+        """Add a rig that does what was asked unless it gains nothing on another; drop those that gain nothing on it."""
+        if not any(_is_no_gain(trial, other) for other in self.good):
+            self.good = [*(other for other in self.good if not _is_no_gain(other, trial)), trial]
 
     def _open(self, index: int) -> None:
         """Enter a chain with its first rig that may be large enough, if there is one."""
@@ -107,7 +111,7 @@ class _Search:
         trial = try_build(build, self.needs, self.planner)
         self.plans_made += max(1, len(trial.plans))
         if trial.does:
-            self.good.append(trial)
+            self._keep(trial)
         else:
             self.failed.append(trial)
             self.counts["refused" if trial.refused else "short" if trial.fits else "unfit"] += 1

@@ -8,6 +8,7 @@ import pytest
 
 from service.contract.plan import Plan
 from service.contract.recommend import EXAMPLE_RECOMMENDATION, Recommendation, Recommendations, RecommendRequest
+from service.contract.request import PlanRequest
 from service.contract.validation import validate_as
 from service.core.problems import Contradiction, InvalidRequest, PlanProblem, UnknownGpu, UnknownModel
 from service.core.types import Host
@@ -317,3 +318,13 @@ def test_a_question_without_bounds_ends() -> None:
     assert counts.not_reached > 0
     assert any("were left when" in sentence for sentence in answer.explanation)
     assert "to the first token" in answer.near_misses[0].missing
+
+
+def test_a_plan_alone_is_the_same_without_runners_up() -> None:
+    """What rigs are compared by is what their whole plans say."""
+    question = validate_as(PlanRequest, {"model": QWEN_32B, "rig": {"gpus": ["2x rtx-3090"]}, "workload": CONTEXT})
+    whole, alone = (builtin_planner().plan(question, alone=alone) for alone in (False, True))
+    assert whole.alternatives
+    assert not alone.alternatives
+    without = {"alternatives", "advice", "explanation"}
+    assert alone.model_dump(exclude=without) == whole.model_dump(exclude=without)
