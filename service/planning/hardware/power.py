@@ -109,6 +109,8 @@ def _assumptions(rig: Rig, *, host_works: bool) -> tuple[str, ...]:
             f"{facts.largest_step:g} times the largest card's power as one of {facts.psu_class(machine.psu).name} "
             "does; rig.psu."
         )
+    if machine.psu.count > 1:
+        said.append(f"{machine.psu.count} supplies have a common ground and start together, through an adapter.")
     if machine.psu.count > 1 and machine.psu.feeds is None:
         said.append(f"The cards are divided over {machine.psu.count} supplies as evenly as they go; rig.psu.feeds.")
     return tuple(said)

@@ -120,3 +120,15 @@ def test_what_is_stated_about_a_rig_changes_its_plan(rig: dict[str, Any]) -> Non
     others = {name: part for name, part in rig.items() if name not in ("gpus", "host")}
     stated = ask(LLAMA_8B, *gpus, context_tokens=4096, engine={"split_mode": "layer"}, host=host, rig=others)
     assert differing(plain, stated)
+
+
+def test_several_supplies_are_divided_and_that_is_said() -> None:
+    """How cards were divided, and what several supplies need, is part of the answer; what they bear is of each."""
+    cards = {"gpu": "rtx-4090", "count": 4}
+    one, two = (power(LLAMA_70B, cards, rig={"psu": {"rated_w": 1600, "count": count}}) for count in (1, 2))
+    assert one.psu_load_fraction == pytest.approx(1948 / 1600)
+    assert two.psu_load_fraction == pytest.approx((148 + 900) / 1600)
+    assert two.recommended_psu_w < one.recommended_psu_w
+    assert any("common ground" in line for line in two.assumptions)
+    assert any("rig.psu.feeds" in line for line in two.assumptions)
+    assert not any("common ground" in line for line in one.assumptions)
