@@ -99,7 +99,8 @@ class ImportedMeasurements(BaseModel):
     quarantined: int
     known: int = Field(description="Figures that were there already.")
     measurements: list[MeasurementDocument] = Field(description="Every figure, in the order of the text.")
-    unread: list[UnreadLine] = Field(description="Lines that were not understood.")
+    unread: list[UnreadLine] = Field(description="Lines that were not understood, the first 200 of them.")
+    unread_count: int = Field(description="How many lines were not understood in all.")
 
 
 class CalibrationShift(BaseModel):

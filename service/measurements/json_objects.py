@@ -13,6 +13,7 @@ from service.measurements.pieces import Piece
 from service.measurements.runs import Run, Unread
 from service.measurements.text import Text
 
+BROKEN: Final = "begins JSON that does not end"
 LLAMA_BENCH_FORMAT: Final = "llama-bench json"
 
 _BEGIN: Final = re.compile(r"[\s\[,]*(?=\{)")
@@ -28,11 +29,11 @@ def read_json(text: Text, at: int) -> Piece | None:
     """The object that begins at line `at`, or a line of brackets between objects; None for anything else."""
     if _ONLY_PUNCTUATION.fullmatch(text.lines[at]):
         return Piece(format="", end=at + 1)
-    begin = _BEGIN.match(text.content, text.starts[at])
-    if begin is None or (text.line_at(begin.end()) != at and text.lines[at].strip()):
+    begin = _BEGIN.match(text.lines[at])
+    if begin is None:
         return None
     piece = Piece(format="", end=at + 1)
-    offset: int | None = begin.end()
+    offset: int | None = text.starts[at] + begin.end()
     while offset is not None:
         offset = _read_object(piece, text, offset)
     return piece
@@ -46,7 +47,7 @@ def _read_object(piece: Piece, text: Text, offset: int) -> int | None:
     except (ValueError, RecursionError):
         members = (number for number in range(line + 1, len(text.lines)) if not _MEMBER.match(text.lines[number]))
         piece.end = next(members, len(text.lines))
-        piece.unread.append(Unread(line=line + 1, text=text.lines[line][:200], reason="begins JSON that does not end"))
+        piece.unread.append(Unread(line=line + 1, text=text.lines[line][:200], reason=BROKEN))
         return None
     piece.end = max(piece.end, text.line_at(max(end - 1, offset)) + 1)
     _read_document(piece, document, line + 1)

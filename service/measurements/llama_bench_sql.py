@@ -16,13 +16,15 @@ from service.measurements.text import Text
 FORMAT = "llama-bench sql"
 
 _CREATE: Final = re.compile(r"\s*CREATE TABLE IF NOT EXISTS (?:llama_bench|test)\b", re.IGNORECASE)
+_MOST_COLUMNS: Final = 200
 _INSERT: Final = re.compile(r"\s*INSERT INTO (?:llama_bench|test) \(([\w, ]+)\)\s*VALUES \((.*)\);?\s*", re.IGNORECASE)
 
 
 def read_sql(text: Text, at: int) -> Piece | None:
     """The statement that begins at line `at`, None where none does."""
     if _CREATE.match(text.lines[at]):
-        last = next((number for number in range(at, len(text.lines)) if text.lines[number].strip() == ");"), at)
+        lines = range(at, min(len(text.lines), at + _MOST_COLUMNS))
+        last = next((number for number in lines if text.lines[number].strip() == ");"), at)
         return Piece(format=FORMAT, end=last + 1)
     match = _INSERT.fullmatch(text.lines[at])
     if match is None:

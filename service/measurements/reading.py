@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from service.measurements.batched_bench import read_batched_table
-from service.measurements.json_objects import read_json, with_numbers_as_json
+from service.measurements.json_objects import BROKEN, read_json, with_numbers_as_json
 from service.measurements.llama_bench_csv import read_csv
 from service.measurements.llama_bench_markdown import read_markdown
 from service.measurements.llama_bench_sql import read_sql
@@ -18,6 +18,9 @@ Reader: TypeAlias = Callable[[Text, int], Piece | None]
 
 # a new format is one more reader here
 READERS: Final[Sequence[Reader]] = (read_json, read_sql, read_csv, read_markdown, read_batched_table)
+READERS_BUT_JSON: Final = tuple(read for read in READERS if read is not read_json)
+# where JSON breaks off so often it is none; saying where costs the length of the text each time
+MOST_BROKEN: Final = 100
 
 
 def read_report(content: str) -> Report:
@@ -29,11 +32,15 @@ def read_report(content: str) -> Report:
     text = Text(with_numbers_as_json(content.removeprefix("\ufeff")))
     around, pieces = Around(), []
     unread: list[Unread] = []
-    at = 0
+    at = broken = 0
     while at < len(text.lines):
-        piece = _piece(text, at)
+        if not text.lines[at].strip():
+            at += 1
+            continue
+        piece = _piece(text, at, READERS if broken < MOST_BROKEN else READERS_BUT_JSON)
         if piece is not None:
             pieces.append((piece, around))
+            broken += sum(1 for one in piece.unread if one.reason == BROKEN)
             at = piece.end
             continue
         line = text.lines[at]
@@ -42,7 +49,7 @@ def read_report(content: str) -> Report:
             pieces = [(piece, _with_build(before, told)) for piece, before in pieces]
         elif told is not None:
             around = told
-        elif line.strip() and not is_tolerated(line):
+        elif not is_tolerated(line):
             unread.append(Unread(line=at + 1, text=line.strip()[:200], reason="is no benchmark output"))
         at += 1
     return Report(
@@ -52,8 +59,8 @@ def read_report(content: str) -> Report:
     )
 
 
-def _piece(text: Text, at: int) -> Piece | None:
-    return next((piece for read in READERS if (piece := read(text, at)) is not None), None)
+def _piece(text: Text, at: int, readers: Sequence[Reader]) -> Piece | None:
+    return next((piece for read in readers if (piece := read(text, at)) is not None), None)
 
 
 def _with_build(before: Around, told: Around) -> Around:

@@ -308,3 +308,10 @@ def test_several_objects_on_one_line() -> None:
     report = read_report(json.dumps(as_objects(ROWS)))
     assert [run.figure.value for run in report.runs] == [4823.4, 140.04]
     assert replace(report.runs[0], line=0).setup == replace(report.runs[1], line=0).setup
+
+
+def test_text_full_of_broken_json_is_read_on() -> None:
+    """Where JSON breaks off again and again it is none, and a table behind it is still read."""
+    report = read_report('{"a":\n' * 300 + as_csv(ROWS))
+    assert len(report.runs) == 2
+    assert len(report.unread) == 300

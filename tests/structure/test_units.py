@@ -37,7 +37,18 @@ DIMENSIONLESS = {
     "windowed_layers",
 }  # fmt: skip
 # of measurements and their corrections
-DIMENSIONLESS |= {"accepted", "factor", "known", "limit", "line", "modelled", "offset", "quarantined", "stddev"}
+DIMENSIONLESS |= {
+    "accepted",
+    "factor",
+    "known",
+    "limit",
+    "line",
+    "modelled",
+    "offset",
+    "quarantined",
+    "stddev",
+    "unread_count",
+}
 
 
 def modules(package: types.ModuleType) -> list[str]:

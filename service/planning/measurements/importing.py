@@ -50,6 +50,7 @@ from service.store.measurements import (
 from service.store.revisions import lock_catalogue, move_revision
 
 MOST_RUNS: Final = 5000
+SHOWN_UNREAD: Final = 200
 ID_PREFIX: Final = "mea_"
 _ID_CHARACTERS: Final = 32
 _LONGEST_TEXT: Final = 2000
@@ -100,7 +101,8 @@ def import_measurements(
         quarantined=statuses["quarantined"],
         known=known,
         measurements=[measurement_document(kept[entry.id]) for entry, _ in entries],
-        unread=[UnreadLine(line=one.line, text=one.text, reason=one.reason) for one in report.unread],
+        unread=[UnreadLine(line=one.line, text=one.text, reason=one.reason) for one in report.unread[:SHOWN_UNREAD]],
+        unread_count=len(report.unread),
     )
 
 

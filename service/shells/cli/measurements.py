@@ -65,6 +65,8 @@ def _tell(name: str, found: ImportedMeasurements) -> None:
     _print(found.measurements)
     for line in found.unread:
         sys.stdout.write(f"line {line.line} {line.reason}: {line.text[:80]}\n")
+    if found.unread_count > len(found.unread):
+        sys.stdout.write(f"and {found.unread_count - len(found.unread)} more lines\n")
 
 
 def _print(documents: Sequence[MeasurementDocument]) -> None:

@@ -225,6 +225,12 @@ def test_a_build_without_history_is_dated_by_its_test(measuring: Measuring) -> N
     assert any("day of the test" in note for note in one.notes)
 
 
+def test_of_many_unread_lines_the_first_are_shown(measuring: Measuring) -> None:
+    """A long log does not come back whole: its lines are counted."""
+    found = measuring.bring("once upon a time\n" * 500 + as_csv([row()]))
+    assert (found.accepted, len(found.unread), found.unread_count) == (1, 200, 500)
+
+
 def test_a_text_without_figures_is_refused(measuring: Measuring) -> None:
     """Nothing read is a problem, not an empty success."""
     for text in ("", "hello", '{"a": 1}'):
