@@ -267,3 +267,12 @@ def test_pipelines_are_advised_for_prompts_where_there_is_no_nvlink() -> None:
     assert "pipeline-for-prompts" in codes
     joined = vllm("llama-3.3-70b:BF16", "4x h100-sxm5-80gb", context_tokens=16384)
     assert "pipeline-for-prompts" not in [each.code for each in joined.advice]
+
+
+def test_the_least_bad_partition_is_shown_where_nothing_fits() -> None:
+    """Unequal cards that are too small together are short by what is missing, not by a bad division."""
+    cards = ("rtx-3090", "rtx-4090", "rtx-5090")
+    plan = vllm("llama-3.3-70b:FP8-DYNAMIC", *cards, context_tokens=8192)
+    even = vllm("llama-3.3-70b:FP8-DYNAMIC", *cards, context_tokens=8192, pp_layer_partition=[27, 27, 26])
+    assert plan.verdict == even.verdict == "does_not_fit"
+    assert plan.shortfall_bytes < even.shortfall_bytes

@@ -15,7 +15,8 @@ def best_partition(
 ) -> tuple[int, ...]:
     """Layers of each stage: vLLM's own division where that holds `enough_blocks`, else the one with the most blocks.
 
-    blocks_of: KV blocks that a stage has with a range of layers; they must not rise with more layers.
+    blocks_of: KV blocks that a stage has with a range of layers, or less than none where its weights do not fit; they
+    must not rise with more layers.
     """
     even = even_partition(layers, stages)
     least_even = _least(even, blocks_of)

@@ -150,7 +150,8 @@ class VllmQuestion:
 
         def blocks(stage: int, held: range) -> int:
             rank = deployment.rank(smallest[stage], held)
-            return blocks_of(rank.available_bytes, rank.block_bytes)
+            # below nothing, the bytes that are missing: the least bad partition is found too
+            return min(rank.available_bytes, blocks_of(rank.available_bytes, rank.block_bytes))
 
         enough = 0
         if request_tokens is not None:
