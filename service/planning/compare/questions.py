@@ -9,6 +9,7 @@ from service.contract.model_reference import ModelReference
 from service.contract.request import PlanRequest
 from service.contract.rig import GpuRequest, RigRequest
 from service.core.problems import InvalidRequest
+from service.planning.engines.vllm.closest import for_engine
 
 MAX_ROWS: Final = 256
 """Plans that one comparison makes: a few seconds' work."""
@@ -19,6 +20,8 @@ Axis: TypeAlias = Sequence[object]
 
 def questions_of(request: CompareRequest) -> list[PlanRequest]:
     """One PlanRequest per combination, engines varying fastest.
+
+    Where engines differ, each gets the model in the format it has that is closest to the one named.
 
     Raises InvalidRequest without a model, with more than MAX_ROWS combinations, and for quants of what has no name.
     """
@@ -32,9 +35,10 @@ def questions_of(request: CompareRequest) -> list[PlanRequest]:
             f"these are {count} combinations and {MAX_ROWS} are compared at once: leave some out",
             fields=varied(request),
         )
+    differ = len({engine.name for engine in engines}) > 1
     return [
         PlanRequest(
-            model=model,
+            model=for_engine(model, engine.name) if differ else model,
             rig=rig,
             workload=base.workload.model_copy(update={"context_tokens": context}),
             engine=engine,

@@ -141,3 +141,37 @@ def test_the_table_as_csv_has_a_line_per_row() -> None:
     assert [line["asked_model"] for line in lines] == ["qwen3-32b:Q4_K_M", "qwen3-32b:Q9_Z"]
     assert (lines[0]["verdict"], lines[0]["problem"]) == ("fits", "")
     assert "no quant" in lines[1]["problem"]
+
+
+def test_each_engine_gets_the_model_in_a_format_it_has() -> None:
+    """One name, both engines: a GGUF quant and the format of vLLM that is about as large, with their figures."""
+    table = compare(rigs=["2x rtx-3090"], engines=[{"name": "llama.cpp"}, {"name": "vllm"}])
+    assert [row.model for row in table.rows] == ["qwen3-32b:Q4_K_M", "qwen3-32b:AWQ"]
+    assert [row.problem for row in table.rows] == [None, None]
+    assert "vllm instead of llama.cpp" in (table.rows[1].difference or "")
+    assert {best.measure for best in table.best} >= {"decode_tokens_per_s", "max_context_tokens"}
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("qwen3-32b:Q8_0", ["qwen3-32b:Q8_0", "qwen3-32b:FP8"]),
+        ("qwen3-32b:F16", ["qwen3-32b:F16", "qwen3-32b:BF16"]),
+        ("qwen3-32b:FP8", ["qwen3-32b:Q8_0", "qwen3-32b:FP8"]),
+        ("qwen3-32b:NVFP4", ["qwen3-32b:Q4_K_M", "qwen3-32b:NVFP4"]),
+        ("gpt-oss-20b:MXFP4", ["gpt-oss-20b:MXFP4", "gpt-oss-20b:MXFP4"]),
+        ("gpt-oss-20b:Q4_K_M", ["gpt-oss-20b:Q4_K_M", "gpt-oss-20b:MXFP4"]),
+        ("qwen3-32b", ["qwen3-32b", "qwen3-32b"]),
+        ("sha256:00", ["sha256:00", "sha256:00"]),
+    ],
+)
+def test_formats_of_a_comparison(model: str, expected: list[str]) -> None:
+    """By their bits, either way; what names no quant stays as it is."""
+    request = request_of(models=[model], engines=[{"name": "llama.cpp"}, {"name": "vllm"}])
+    assert [question.model for question in questions_of(request)] == expected
+
+
+def test_one_engine_keeps_the_name_as_it_is() -> None:
+    """Nothing is read into a name where engines do not differ."""
+    (question,) = questions_of(request_of(engines=[{"name": "vllm"}]))
+    assert question.model == "qwen3-32b:Q4_K_M"

@@ -18,6 +18,7 @@ from service.core.engines.vllm.formats import FORMATS
 from service.core.engines.vllm.hf_model import checkpoint_model
 from service.core.engines.vllm.model import VllmModel
 from service.core.problems import UnknownModel, Unsupported
+from service.planning.engines.vllm.closest import closest_format
 from service.planning.sources import Sources
 
 _FORMAT_BY_KEY = {quant_key(name): name for name in FORMATS}
@@ -29,8 +30,6 @@ _SPELLINGS = {
 }  # fmt: skip
 # formats that only models have whose maker publishes them
 _NATIVE_ONLY = ("MXFP4", "MXFP4-FP8", "FBGEMM-FP8", "INT4-EXPERTS")
-# the format whose size is closest to a GGUF mix's, by the bits in its name
-_CLOSEST = ((r"F16|F32", "BF16"), (r"(I?Q8|Q6)", "FP8"), (r".*", "AWQ"))
 _HUB = re.compile(r"(?:huggingface\.co|hf\.co)/([\w.-]+/[\w.-]+)", re.ASCII)
 _TRAILING_FORMAT = re.compile(
     rf"(?P<name>.+?)[-_.:](?P<format>{'|'.join(sorted(map(re.escape, FORMATS), key=len, reverse=True))})", re.IGNORECASE
@@ -179,7 +178,7 @@ def _scheme_of_row(resolved: ResolvedModel, published: PublishedModel, reference
     stated = _FORMAT_BY_KEY.get(key) or _SPELLINGS.get(key)
     if stated is not None:
         return stated
-    close = next(each for pattern, each in _CLOSEST if re.match(pattern, row.quant))
+    close = closest_format(row.name, row.quant)
     formats = list(dict.fromkeys([close, published.native, *published.repositories, "BF16", "FP8", "AWQ"]))
     raise Unsupported(
         f"{reference} is a GGUF quant, which vLLM 0.33 does not load without a plugin: name a format it loads, such as "
