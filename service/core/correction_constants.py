@@ -31,8 +31,8 @@ CALIBRATED_SHARES: Final[Mapping[Level, float]] = {
 Source: as above, 365 decode figures of CUDA cards: setup 0.62, model 0.21, quant 0.05, backend 0.05, the rest 0.08.
 """
 
-SURPRISING_DEVIATIONS: Final = 2.0
-"""Beyond so many standard deviations an error is not one of the usual kind: one in twenty would be."""
+SURPRISING_DEVIATIONS: Final = 2.5
+"""Beyond so many standard deviations an error is not one of the usual kind: one in eighty would be."""
 SURPRISING_LEVELS: Final[frozenset[Level]] = frozenset({"card-quant", "setup"})
 """Where such errors belong: missing kernels for a type of weights on a backend, and one set-up alone."""
 

@@ -120,7 +120,7 @@ def evidence_of(observations: Sequence[Observation]) -> Evidence:
 
 
 def _surprises(observations: Sequence[Observation]) -> Mapping[Place, float]:
-    """Variance to add where measurements lie further off than two standard deviations.
+    """Variance to add where measurements lie further off than the usual kind of error explains.
 
     Where several models of a card do so together, it is the card that is not as it was taken for. Where one figure
     does so alone, something about its very weights or set-up is not modelled (a missing kernel): that is where the

@@ -16,8 +16,6 @@ from service.core.corrections import Place, Standing, standing
 # low and high of a range cover about 85 % of measurements: 1.44 standard deviations to either side
 RANGE_IN_DEVIATIONS: Final = 1.44
 _LEAST_LOG_SD: Final = 0.01
-# backends whose constants were fitted to cards of every generation (service/core/timing/fitted.py)
-_CALIBRATED: Final = frozenset({"cuda"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +57,7 @@ def configured(request: PlanRequest, plan: Plan) -> Configured:
         decode_at=f"at {work.cached_tokens + work.prompt_tokens + work.output_tokens / 2:g} tokens",
         prefill_at=f"of {work.prompt_tokens} tokens behind {work.cached_tokens}, {_step_tokens(plan)} at a time",
         parallel=work.parallel,
-        is_calibrated=way == "cards" and (basis == "fitted" or (backends in _CALIBRATED and basis != "assumed")),
+        is_calibrated=way == "cards" and basis == "fitted",
     )
 
 
