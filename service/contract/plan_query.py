@@ -1,5 +1,6 @@
 """A PlanRequest as query parameters, flat, for spreadsheets and links."""
 
+import re
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -23,8 +24,8 @@ class PlanQuery(BaseModel):
     gpus: Annotated[
         list[str],
         Field(
-            description="Cards, repeated or separated by commas, each by name or as an object in JSON; none: the host "
-            "alone.",
+            description="Cards, repeated or separated by commas or ` + `, each by name or as an object in JSON; none: the "
+            "host alone.",
             examples=[["2x rtx-3090"]],
         ),
     ] = []
@@ -100,8 +101,25 @@ class PlanQuery(BaseModel):
     fixed_s_per_device: float | None = None
     ignore_kv_reads: bool | None = None
     format: Annotated[Literal["json", "csv"], Field(description="json, or csv: a header and one row.")] = "json"
+    field: Annotated[
+        str | None,
+        Field(
+            max_length=200,
+            description="One value as plain text: a column of the CSV, or a path into the JSON.",
+            examples=["decode_tokens_per_s", "devices.0.total_bytes"],
+        ),
+    ] = None
+    problems: Annotated[
+        Literal["json", "text"],
+        Field(
+            description="json: RFC 9457 with its status; text: a sentence that starts with `#`, status 200, because a "
+            "spreadsheet shows no other body."
+        ),
+    ] = "json"
 
 
+# a plus without spaces around it is part of a name (Max+ 395)
+_BETWEEN_CARDS: Final = re.compile(r"[,;\r\n]|\s\+\s")
 _WORKLOAD: Final = ("context_tokens", "parallel", "prompt_tokens", "cached_tokens", "output_tokens")
 _HOST: Final = ("ram_bytes", "ram_bandwidth_bytes_per_s", "cpu", "cpu_w", "dimms", "nics")
 _ASSUMPTIONS: Final = ("bandwidth_fraction", "fixed_s_per_device", "ignore_kv_reads")
@@ -114,7 +132,7 @@ _NAMED_PARTS: Final = {
 _JSON: Final = ("psu_connectors", "psu_feeds")
 _LISTS: Final = {"tensor_split": float, "pp_layer_partition": int, "devices": int}
 _ELSEWHERE: Final = {
-    *_WORKLOAD, *_HOST, *_ASSUMPTIONS, *_RIG, "model", "gpus", "nvlink", "engine", "format",
+    *_WORKLOAD, *_HOST, *_ASSUMPTIONS, *_RIG, "model", "gpus", "nvlink", "engine", "format", "field", "problems",
     "draft", "draft_n_max", "mmproj", "mmproj_weights_bytes",
     *(f"{part}_{field}" for part, fields in _NAMED_PARTS.items() for field in fields),
 }  # fmt: skip
@@ -166,10 +184,10 @@ def _companions(query: PlanQuery) -> dict[str, Any]:
 
 
 def cards_of_text(entry: str) -> list[Any]:
-    """The cards of one parameter: an object in JSON, or names between commas."""
+    """The cards of one parameter: an object in JSON, or names between commas, pluses, semicolons or line ends."""
     if entry.lstrip().startswith("{"):
         return [_json_or_text(entry)]
-    return [name.strip() for name in entry.split(",") if name.strip()]
+    return [name.strip() for name in _BETWEEN_CARDS.split(entry) if name.strip()]
 
 
 def _name_or_object(text: str) -> Any:

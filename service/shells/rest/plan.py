@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Depends, Query, Response
+from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from service.contract.plan import Plan
@@ -11,6 +12,7 @@ from service.contract.problem import Problem, problem_of
 from service.contract.request import PlanRequest
 from service.contract.validation import validate_request
 from service.core.problems import PlanProblem
+from service.planning.cell_value import text_of_field
 from service.planning.planner import Planner
 from service.planning.row import csv_of_plan
 from service.shells.rest.media import require_json
@@ -59,11 +61,27 @@ def post_plan(request: PlanRequest, planner: PlannerState) -> Response:
     summary="Plan a model on a rig, from query parameters",
     response_description="The plan, whether it fits or not.",
     response_model=Plan,
-    responses=responses(*PLAN_PROBLEMS) | {200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
+    responses=responses(*PLAN_PROBLEMS)
+    | {200: {"content": {"text/csv": {"schema": {"type": "string"}}, "text/plain": {"schema": {"type": "string"}}}}},
 )
 def get_plan(query: Annotated[PlanQuery, Query()], planner: PlannerState) -> Response:
-    """Answer one question stated as query parameters, for spreadsheets; `format=csv` gives one row with a header."""
-    plan = planner.plan(request_of_query(query))
+    """Answer one question stated as query parameters, for spreadsheets.
+
+    `format=csv` gives a header and one row; `field=decode_tokens_per_s` one bare value, for `WEBSERVICE()`,
+    `IMPORTDATA()` and shells.
+    """
+    try:
+        return _stated(planner.plan(request_of_query(query)), query)
+    except PlanProblem as refused:
+        if query.problems == "json":
+            raise
+        answer = problem_of(refused)
+        return PlainTextResponse(f"#{answer.title}: {answer.detail}")
+
+
+def _stated(plan: Plan, query: PlanQuery) -> Response:
+    if query.field is not None:
+        return PlainTextResponse(text_of_field(plan, query.field))
     if query.format == "csv":
         return Response(csv_of_plan(plan), media_type="text/csv; charset=utf-8")
     return json_response(plan)
