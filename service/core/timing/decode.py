@@ -131,10 +131,9 @@ def part_time(
     The rates are those of the processor's constants, under a power limit less of them.
     """
     read_bytes, streams = work.read_bytes(part, work.streams), work.streams
-    cache_bytes = streams * part.cache_bytes
     keeps = processor.limited.decode_fraction
     rate = processor.reading_bytes_per_s
-    reading_s = (read_bytes - cache_bytes) / rate / keeps if rate else 0.0
+    reading_s = (part.dense_bytes + work.experts_read(part, streams)) / rate / keeps if rate else 0.0
     if assumptions.fixed_s_per_device is not None:
         launches_s = assumptions.fixed_s_per_device
     else:

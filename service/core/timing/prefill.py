@@ -66,8 +66,7 @@ def stage_s(work: Work, part: Part, processor: Processor) -> float | None:
     keeps, slow = processor.limited.prefill_fraction, slowness(work, processor)
     rows = work.prompt_tokens / work.ubatches
     matrices_s = slow * matrices_flops(work, part, rows, processor) / (rates[work.weights.half_precision] * keeps)
-    experts = part.expert_bytes * work.weights.expert_fraction(rows) if part.expert_bytes else 0.0
-    reading_s = work.ubatches * (part.dense_bytes + experts) / reading
+    reading_s = work.ubatches * (part.dense_bytes + work.experts_read(part, rows)) / reading
     unfused = 1.0 if work.flash_attention else processor.constants.prefill_unfused_factor
     attention_s = slow * unfused * part.prompt_attention_flops / (attention * keeps)
     launches_s = work.ubatches * (part.kernels + part.expert_kernels) * processor.constants.prefill_kernel_s
@@ -85,7 +84,7 @@ def matrices_flops(work: Work, part: Part, rows: float, processor: Processor) ->
         return work.prompt_tokens * dense
     crowding = 1 + processor.constants.expert_rows / (rows * weights.used_fraction)
     experts = part.expert_bytes * weights.used_fraction * weights.expert_flops_per_byte
-    return work.prompt_tokens * (dense + crowding * experts)
+    return work.prompt_tokens * (dense + crowding * work.expert_stretch * experts)
 
 
 def slowness(work: Work, processor: Processor) -> float:

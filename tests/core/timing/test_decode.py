@@ -132,6 +132,15 @@ def test_streams_use_more_of_the_experts() -> None:
     assert read[2] == pytest.approx(16 * 10**8)
 
 
+def test_experts_gain_nothing_from_being_cut() -> None:
+    """Under tensor split each of two cards takes as long for its half of the experts as one for all of them."""
+    mixture = Weights(used_fraction=1 / 16, dense_flops_per_byte=4.0, expert_flops_per_byte=4.0)
+    half = part(dense_bytes=0, expert_bytes=8 * 10**8)
+    cut = step_of(work(half, half, weights=mixture, arrangement="tensor"))
+    whole = step_of(work(part(dense_bytes=0, expert_bytes=16 * 10**8), weights=mixture))
+    assert cut.cards[0].reading_s == pytest.approx(whole.cards[0].reading_s)
+
+
 def test_a_power_limit_slows_reads() -> None:
     """At 200 of 350 W decode keeps 94 % of its speed."""
     limited = step_of(work(part(replace(AMPERE, power_limit_w=200))))
