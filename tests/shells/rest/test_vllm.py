@@ -24,7 +24,7 @@ def test_a_plan_as_json(client: TestClient) -> None:
 
 def test_a_plan_by_query(client: TestClient) -> None:
     """Every field of vLLM can be stated in an address."""
-    query = {"model": "qwen3-32b:FP8", "gpus": "2x rtx-3090", "engine": "vllm", "context_tokens": 4096}
+    query: dict[str, Any] = {"model": "qwen3-32b:FP8", "gpus": "2x rtx-3090", "engine": "vllm", "context_tokens": 4096}
     stated = query | {"pipeline_parallel_size": 2, "pp_layer_partition": "33,31", "kv_cache_dtype": "fp8"}
     engine = client.get("/plan", params=stated).json()["engine"]
     assert (engine["pp_layer_partition"], engine["kv_cache_dtype"]) == ([33, 31], "fp8")
