@@ -176,7 +176,7 @@ def report(
         "## Held out",
         "",
         "Each card is predicted by constants that were fitted without it (five folds by type of card). The form of the",
-        "equations and the priors were chosen with all these measurements in view, so that cards and models that are in",
+        "equations and the priors were chosen with all these measurements in view, so that cards and models in",
         "none of them may be missed by more than this table says.",
         "",
         *held_out_lines(cases, held_out, inside),
