@@ -45,6 +45,11 @@ class ModelCatalog:
         self._index = ModelIndex(source.rows())
         self._parsed = lru_cache(PARSED_MODELS)(self._parse)
 
+    @property
+    def revision(self) -> int:
+        """Number that moves with every change of the source's rows that was taken over."""
+        return self._revision
+
     def refresh(self) -> None:
         """Take over the source's rows if they changed."""
         revision = self._source.revision()

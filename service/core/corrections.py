@@ -14,8 +14,6 @@ from math import exp, sqrt
 from statistics import median
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from service.core.correction_constants import SURPRISING_DEVIATIONS, SURPRISING_LEVELS, Level
 
 Place: TypeAlias = tuple[Level, str]
@@ -95,6 +93,8 @@ class Evidence:
 
 def evidence_of(observations: Sequence[Observation]) -> Evidence:
     """Solve the measurements of one group; at least one."""
+    import numpy as np  # noqa: PLC0415 - takes as long as many plans; only who has measurements needs it
+
     surprises = _surprises(observations)
     standings = [_widened(one.standing, surprises) for one in observations]
     rows: dict[Place, int] = {}
@@ -205,7 +205,7 @@ def correction(evidence: Evidence, figure: Standing, *, noise_variance: float) -
 
 def shift_of(evidence: Evidence, place: Place, loading: float) -> Shift:
     """What one place that was measured contributes to figures with this loading on it."""
-    members = np.flatnonzero(evidence.columns[place])
+    members = evidence.columns[place].nonzero()[0]
     return Shift(
         place=place,
         factor=exp(loading * evidence.effects[place]),

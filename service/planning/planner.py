@@ -8,6 +8,7 @@ from service.contract.request import PlanRequest
 from service.planning.catalogues import Catalogues
 from service.planning.engines import ENGINES
 from service.planning.engines.engine import Answer
+from service.planning.kept_answers import Facts, KeptAnswers
 from service.planning.measurements.learning import Learning, MeasuredSpeeds
 from service.planning.model_hosts import RemoteModels
 from service.planning.presets import with_preset
@@ -29,6 +30,7 @@ class Planner:
         remote: Callable[[], RemoteModels] | None = None,
     ) -> None:
         self.catalogues = catalogues
+        self._kept = KeptAnswers()
         self._learning = Learning(self.predicted)
         self._sources = Sources(catalogues, may_read_files=may_read_files, remote=remote)
 
@@ -47,8 +49,18 @@ class Planner:
     def answer(self, request: PlanRequest, *, alone: bool = False) -> Answer:
         """Answer one question, with the version of the facts behind it; raises as `plan` does.
 
-        Where something like it was measured, its speeds are shifted by that.
+        Where something like it was measured, its speeds are shifted by that. Who asks again gets the same object.
         """
+        question, facts = self._kept.question(request, alone=alone), Facts.of(self.catalogues)
+        if question is None:
+            return self._corrected(request, alone=alone)
+        answer = self._kept.answer(question, facts)
+        if answer is None:
+            answer = self._corrected(request, alone=alone)
+            self._kept.keep(question, answer, facts)
+        return answer
+
+    def _corrected(self, request: PlanRequest, *, alone: bool) -> Answer:
         request = with_preset(request)
         answer = self._answer(request, alone=alone)
         measured = self.catalogues.measured

@@ -59,7 +59,7 @@ def test_model_db_holds_nothing_but_its_index_names_and_headers() -> None:
     """A stray file would be shipped and never read."""
     folder = builtin_folder("model_db")
     headers = {folder / row.name / f"{row.quant}.gguf.xz" for row in builtin_rows()}
-    others = {folder / name for name in ("README.md", "index.csv", "names.toml")}
+    others = {folder / name for name in ("README.md", "index.csv", "names.toml", "vllm.toml")}
     assert {path for path in folder.rglob("*") if path.is_file()} == headers | others
 
 
