@@ -145,7 +145,7 @@ def test_a_mixture_with_few_active_weights_loses_under_tensor_split() -> None:
 
 
 def test_six_cards_without_links() -> None:
-    """6 RTX 2080 Ti at tensor split win decode (measured 54 to 43 tokens per second) and lose prompts (200 to 1,119)."""
+    """Six 2080 Ti at tensor split win decode (54 to 43 tokens per second measured) and lose prompts (200 to 1,119)."""
     gpus = ["6x rtx-2080-ti"]
     layer, tensor = speed("qwen3.6-27b:Q8_0", gpus), speed("qwen3.6-27b:Q8_0", gpus, "tensor")
     assert 1.1 <= decode_s(layer) / decode_s(tensor) <= 1.4
