@@ -54,6 +54,10 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(BodyLimit, max_bytes=settings.max_request_bytes, max_upload_bytes=settings.max_upload_bytes)
     shells = (plan, plans, curves, compare, recommend, gpus, rigs, models, measurements, health, problems, page)
     routers = [shell.router for shell in shells]
+    if settings.slack_signing_secret is not None:
+        from service.shells.slack.endpoints import slack_router  # noqa: PLC0415 - most installations have no Slack
+
+        routers.append(slack_router(settings, lambda: app.state.planner))
     problems.install_problem_handlers(app, routers)
     for router in routers:
         app.include_router(router)

@@ -1,9 +1,9 @@
 """What an operator can set, through environment variables that start with RIGFIT_ or a file named .env."""
 
 from functools import cache
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import BeforeValidator, Field, PositiveFloat, PositiveInt
+from pydantic import BeforeValidator, Field, PositiveFloat, PositiveInt, SecretStr, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from service.builtin import embedded_database_path
@@ -85,11 +85,35 @@ class Settings(BaseSettings):
     max_model_fetches: PositiveInt = 8
     """Models that one process reads at once, from other hosts or uploads; more are refused as `rate-limited`."""
 
+    public_url: str | None = None
+    """Address at which people reach the service, for links in Slack; that of each request where it is not set."""
+
+    slack_signing_secret: SecretStr | None = None
+    """Secret that Slack signs its requests with; set it with the two below and the service answers in Slack."""
+
+    slack_bot_token: SecretStr | None = None
+    """Token (`xoxb-…`) of the app's bot, as the workspace gave it."""
+
+    slack_team_id: str | None = None
+    """Workspace (`T…`) that is answered; every other one is refused."""
+
+    slack_api_url: str = "https://slack.com/api/"
+    """Address of Slack's Web API or a proxy of it."""
+
     max_database_connections: PositiveInt = 10
     """Connections to PostgreSQL that one process keeps open; SQLite ignores it."""
 
     catalogue_refresh_s: PositiveFloat = 2.0
     """How long a process may answer from its copy of the catalogue before it asks the database for a newer revision."""
+
+
+    @model_validator(mode="after")
+    def _slack_is_whole(self) -> Self:
+        """Refuse a Slack app of which only some settings are known."""
+        parts = (self.slack_signing_secret, self.slack_bot_token, self.slack_team_id)
+        if any(parts) and not all(parts):
+            raise ValueError("slack_signing_secret, slack_bot_token and slack_team_id are set together or not at all")
+        return self
 
 
 @cache

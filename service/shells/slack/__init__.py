@@ -1,0 +1,1 @@
+"""Questions asked in Slack: a command, mentions and a form, answered in Block Kit."""
