@@ -106,7 +106,6 @@ class Settings(BaseSettings):
     catalogue_refresh_s: PositiveFloat = 2.0
     """How long a process may answer from its copy of the catalogue before it asks the database for a newer revision."""
 
-
     @model_validator(mode="after")
     def _slack_is_whole(self) -> Self:
         """Refuse a Slack app of which only some settings are known."""
