@@ -2,15 +2,20 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import structlog
 from fastapi import FastAPI
 
+from service.planning.batch.limits import Limits
+from service.planning.batch.processes import BatchProcesses
+from service.planning.batch.stored import stored_planner
 from service.planning.catalogues import StoredCatalogues
 from service.planning.model_hosts import RemoteModels
 from service.planning.planner import Planner
 from service.settings import Settings
 from service.shells.rest import (
+    batch,
     compare,
     curves,
     gpus,
@@ -39,11 +44,18 @@ def create_app(settings: Settings) -> FastAPI:
         database = open_database(settings.database_url, connections=settings.max_database_connections)
         app.state.database = database
         app.state.remote = remote = RemoteModels(settings)
-        app.state.planner = Planner(StoredCatalogues(database, settings.catalogue_refresh_s), remote=lambda: remote)
+        app.state.planner = planner = Planner(
+            StoredCatalogues(database, settings.catalogue_refresh_s), remote=lambda: remote
+        )
+        app.state.batch = processes = BatchProcesses(
+            planner, partial(stored_planner, settings), settings.batch_processes
+        )
+        app.state.batch_limits = Limits(rows=settings.max_batch_rows)
         log.info("ready", database=database.url.render_as_string(hide_password=True))
         try:
             yield
         finally:
+            processes.close()
             database.dispose()
 
     app = FastAPI(
@@ -51,8 +63,13 @@ def create_app(settings: Settings) -> FastAPI:
         description=DESCRIPTION, lifespan=lifespan, redoc_url=None,
         generate_unique_id_function=operation_id,
     )  # fmt: skip
-    app.add_middleware(BodyLimit, max_bytes=settings.max_request_bytes, max_upload_bytes=settings.max_upload_bytes)
-    shells = (plan, plans, curves, compare, recommend, gpus, rigs, models, measurements, health, problems, page)
+    app.add_middleware(
+        BodyLimit,
+        max_bytes=settings.max_request_bytes,
+        max_upload_bytes=settings.max_upload_bytes,
+        max_batch_bytes=settings.max_batch_bytes,
+    )
+    shells = (plan, batch, plans, curves, compare, recommend, gpus, rigs, models, measurements, health, problems, page)
     routers = [shell.router for shell in shells]
     if settings.slack_signing_secret is not None:
         from service.shells.slack.endpoints import slack_router  # noqa: PLC0415 - most installations have no Slack

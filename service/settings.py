@@ -56,6 +56,15 @@ class Settings(BaseSettings):
     max_upload_bytes: PositiveInt = 4 * GIB
     """Largest upload of a model file; it is read as it comes and not kept, its first megabytes are enough."""
 
+    max_batch_bytes: PositiveInt = 16 * MIB
+    """Largest list, CSV or workbook of questions; a longer one is refused as `too-large`."""
+
+    max_batch_rows: PositiveInt = 50_000
+    """Most questions of one list, CSV or workbook; more are refused as `too-large`."""
+
+    batch_processes: PositiveInt | None = None
+    """Processes that answer lists, CSV and workbooks, started for the first large one; by default one per processor."""
+
     model_hosts: Names = (
         "huggingface.co",
         "*.huggingface.co",

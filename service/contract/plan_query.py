@@ -24,7 +24,7 @@ class PlanQuery(BaseModel):
     gpus: Annotated[
         list[str],
         Field(
-            description="Cards, repeated or separated by commas or ` + `, each by name or as an object in JSON; none: the "
+            description="Cards, repeated or separated by commas or ` + `, each a name or an object in JSON; none: the "
             "host alone.",
             examples=[["2x rtx-3090"]],
         ),

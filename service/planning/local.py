@@ -28,15 +28,15 @@ class LocalPlanner:
         catalogues = BuiltinCatalogues() if measured is None else measured
         self._builtin = Planner(catalogues, may_read_files=True, remote=remote_models)
 
-    def plan(self, request: PlanRequest) -> Plan:
+    def plan(self, request: PlanRequest, *, alone: bool = False) -> Plan:
         """Answer one question; raises as `Planner.plan` does."""
         try:
-            return self._builtin.plan(request)
+            return self._builtin.plan(request, alone=alone)
         except (UnknownGpu, UnknownModel):
             stored = stored_catalogues()
             if stored is None:
                 raise
-            return Planner(stored, may_read_files=True, remote=remote_models).plan(request)
+            return Planner(stored, may_read_files=True, remote=remote_models).plan(request, alone=alone)
 
 
 @cache

@@ -4,11 +4,18 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 
+from service.contract.cells import inert
 from service.contract.plan import EnginePlan, LlamaCppEnginePlan, Plan
 
 Cell = str | int | float | bool | None
-# a cell that starts like this would run as a formula where the row is opened
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+ROW_COLUMNS = (
+    "id", "model", "quant", "gpus", "context_tokens", "parallel", "verdict", "fits", "max_context_tokens",
+    "shortfall_bytes", "busiest_device_bytes", "least_headroom_bytes", "host_bytes", "decode_tokens_per_s_low",
+    "decode_tokens_per_s", "decode_tokens_per_s_high", "aggregate_decode_tokens_per_s", "prefill_tokens_per_s",
+    "ttft_s", "limited_by", "system_peak_w", "recommended_psu_w", "energy_wh_per_1000_tokens", "engine", "split_mode",
+    "n_gpu_layers", "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "warnings", "command",
+)  # fmt: skip
+"""Columns of every row, in their order."""
 
 _DIVISION: dict[str, Cell] = dict.fromkeys(
     (
@@ -84,4 +91,4 @@ def csv_of_rows(rows: Sequence[Mapping[str, Cell]]) -> str:
 
 
 def _plain(cell: Cell) -> Cell:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA_STARTS) else cell
+    return inert(cell) if isinstance(cell, str) else cell

@@ -12,22 +12,24 @@ DRAINED_BYTES = 64 * 1024**2
 
 
 class BodyLimit:
-    """ASGI middleware that answers 413 where a body is longer than `max_bytes`, or `max_upload_bytes` for uploads.
+    """ASGI middleware that answers 413 where a body is longer than `max_bytes`.
 
-    Uploads are forms with files sent to POST /models, which reads them as they come.
+    Uploads, forms with files sent to POST /models, which reads them as they come, may have `max_upload_bytes`, and
+    tables of questions `max_batch_bytes`.
     """
 
-    def __init__(self, app: ASGIApp, max_bytes: int, max_upload_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, max_bytes: int, max_upload_bytes: int, max_batch_bytes: int) -> None:
         self.app = app
         self.max_bytes = max_bytes
         self.max_upload_bytes = max_upload_bytes
+        self.max_batch_bytes = max_batch_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on with a counted body."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        max_bytes = self.max_upload_bytes if _is_upload(scope) else self.max_bytes
+        max_bytes = self._max_bytes(scope)
         stated = _stated_bytes(scope)
         if stated is not None and stated > max_bytes:
             if stated <= DRAINED_BYTES:
@@ -47,6 +49,11 @@ class BodyLimit:
             return message
 
         await self.app(scope, counted_receive, send)
+
+    def _max_bytes(self, scope: Scope) -> int:
+        if _is_upload(scope):
+            return self.max_upload_bytes
+        return self.max_batch_bytes if scope["path"] == "/plan/batch" else self.max_bytes
 
 
 def _detail(max_bytes: int) -> str:

@@ -1,19 +1,16 @@
-"""POST /plan, GET /plan and POST /plan/batch: questions answered without writing anything."""
+"""POST /plan and GET /plan: questions answered without writing anything."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Depends, Query, Response
+from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import PlainTextResponse
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from service.contract.plan import Plan
 from service.contract.plan_query import PlanQuery, request_of_query
-from service.contract.problem import Problem, problem_of
+from service.contract.problem import problem_of
 from service.contract.request import PlanRequest
-from service.contract.validation import validate_request
 from service.core.problems import PlanProblem
 from service.planning.cell_value import text_of_field
-from service.planning.planner import Planner
 from service.planning.row import csv_of_plan
 from service.shells.rest.media import require_json
 from service.shells.rest.problems import responses
@@ -27,15 +24,6 @@ PLAN_PROBLEMS = (
     "unreadable-model",    "unsupported",
 )  # fmt: skip
 BODY_PROBLEMS = (*PLAN_PROBLEMS, "unsupported-media")
-
-
-class BatchLine(BaseModel):
-    """Answer to one request of a batch: a plan or a problem."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    plan: Plan | None = Field(None, description="The plan; absent where there is a problem.")
-    problem: Problem | None = Field(None, description="The problem; absent where there is a plan.")
 
 
 def json_response(plan: Plan) -> Response:
@@ -85,30 +73,3 @@ def _stated(plan: Plan, query: PlanQuery) -> Response:
     if query.format == "csv":
         return Response(csv_of_plan(plan), media_type="text/csv; charset=utf-8")
     return json_response(plan)
-
-
-@router.post(
-    "/plan/batch",
-    summary="Plan many questions at once",
-    response_description="One plan or problem for each request, in their order.",
-    response_model=list[BatchLine],
-    response_model_exclude_unset=True,
-    responses=responses("invalid-request", "not-ready", "too-large", "unsupported-media"),
-    dependencies=[Depends(require_json)],
-)
-def post_batch(requests: Annotated[list[JsonValue], Body()], planner: PlannerState) -> Response:
-    """Answer many questions; each has its plan or its problem, in the order of the requests."""
-    lines = b",".join(_line(planner, request, index) for index, request in enumerate(requests))
-    return Response(b"[" + lines + b"]", media_type="application/json")
-
-
-def _line(planner: Planner, request: JsonValue, index: int) -> bytes:
-    try:
-        plan = planner.plan(validate_request(request))
-    except PlanProblem as refused:
-        return (
-            b'{"problem":'
-            + problem_of(refused, f"/plan/batch#/{index}").model_dump_json(exclude_defaults=True).encode()
-            + b"}"
-        )
-    return b'{"plan":' + plan.model_dump_json().encode() + b"}"

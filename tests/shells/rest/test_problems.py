@@ -130,7 +130,7 @@ def test_unknown_names_have_suggestions(client: TestClient) -> None:
         assert client.post("/plan", json=body).json()["suggestions"]
 
 
-@pytest.mark.parametrize("path", ["/plan", "/plans", "/plan/batch"])
+@pytest.mark.parametrize("path", ["/plan", "/plans"])
 def test_only_json_is_read(client: TestClient, path: str) -> None:
     """A body of another media type, or of none, is refused before it is read."""
     for headers in ({"content-type": "text/csv"}, {"content-type": "application/x-www-form-urlencoded"}, {}):
@@ -144,7 +144,7 @@ def test_json_of_another_name_is_read(client: TestClient) -> None:
         assert answer.status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/plan", "/plans", "/plan/batch"])
+@pytest.mark.parametrize("path", ["/plan", "/plans"])
 def test_a_long_body_is_refused(client: TestClient, path: str) -> None:
     """Ten megabytes are too large, whether their length is stated or not."""
     headers = {"content-type": "application/json"}

@@ -1,0 +1,89 @@
+"""Answers to groups of questions, as the processes of a batch give them."""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+
+import orjson
+
+from service.contract.cells import Cell
+from service.contract.columns import request_of_cells
+from service.contract.plan import Plan
+from service.contract.problem import Problem, problem, problem_of
+from service.contract.request import PlanRequest
+from service.contract.validation import parse_request
+from service.core.problems import PlanProblem
+from service.planning.batch.layout import RESULT_COLUMNS
+from service.planning.row import row_of_plan
+
+log = logging.getLogger(__name__)
+
+Answered = TypeVar("Answered")
+ResultCells: TypeAlias = tuple[Cell, ...]
+BLANK: ResultCells = (None,) * len(RESULT_COLUMNS)
+
+
+class Plans(Protocol):
+    """What answers questions."""
+
+    def plan(self, request: PlanRequest, *, alone: bool = False) -> Plan:
+        """Answer one; raises PlanProblem."""
+
+
+class Question(NamedTuple):
+    """One question as bytes that are equal where it is; model: by which questions are grouped."""
+
+    model: str
+    text: bytes
+
+
+Answer: TypeAlias = Callable[[Plans, Sequence[Question]], Sequence[Any]]
+
+
+def question_of_cells(cells: dict[str, Cell], *, decimal_comma: bool) -> Question:
+    """The question of a table's row."""
+    return Question(str(cells.get("model", "")), orjson.dumps([cells, decimal_comma], default=str))
+
+
+def answer_cells(plans: Plans, questions: Sequence[Question]) -> list[ResultCells]:
+    """The cells of RESULT_COLUMNS for rows of a table."""
+    return [_cells(plans, question.text) for question in questions]
+
+
+def _cells(plans: Plans, text: bytes) -> ResultCells:
+    cells, decimal_comma = orjson.loads(text)
+
+    def row() -> ResultCells:
+        plan = plans.plan(request_of_cells(cells, decimal_comma=decimal_comma), alone=True)
+        return (*row_of_plan(plan).values(), None)
+
+    def refused(why: Problem) -> ResultCells:
+        return (*BLANK[:-1], f"{why.title}: {why.detail}")
+
+    return _answered(row, refused)
+
+
+def answer_documents(plans: Plans, questions: Sequence[Question]) -> list[bytes]:
+    """`{"plan"}` or `{"problem"}` as JSON, for requests as JSON."""
+    return [_document(plans, question.text) for question in questions]
+
+
+def _document(plans: Plans, text: bytes) -> bytes:
+    def document() -> bytes:
+        return b'{"plan":' + plans.plan(parse_request(text)).model_dump_json().encode() + b"}"
+
+    def refused(why: Problem) -> bytes:
+        return b'{"problem":' + why.model_dump_json(exclude_defaults=True).encode() + b"}"
+
+    return _answered(document, refused)
+
+
+def _answered(answer: Callable[[], Answered], refused: Callable[[Problem], Answered]) -> Answered:
+    """The answer, or what stands in its place; a failure of one question is not one of the others."""
+    try:
+        return answer()
+    except PlanProblem as refusal:
+        return refused(problem_of(refusal))
+    except Exception:
+        log.exception("a question of a batch failed")
+        return refused(problem("internal-error", "The service failed on this question; the cause is in its log."))

@@ -1,0 +1,106 @@
+"""Processes that answer groups of questions, started for the first large batch and kept for the next."""
+
+import gc
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from threading import Lock
+from typing import Any
+
+from service.planning.batch.answering import Answer, Plans, Question
+
+# plans make many objects and hardly a cycle, so that looking for cycles as often as by default finds nothing
+_GC_THRESHOLDS = (100_000, 50, 50)
+_plans: Plans | None = None
+
+
+def processors() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class BatchProcesses:
+    """Answers groups of questions side by side; safe to share between threads.
+
+    here: answers in this process what is too little for others; prepare: makes what answers in each of `count`
+    processes, must be a function of a module or a partial of one.
+    """
+
+    def __init__(self, here: Plans, prepare: Callable[[], Plans], count: int | None = None) -> None:
+        self._here = here
+        self._prepare = prepare
+        self.count = count or processors()
+        self._pool: ProcessPoolExecutor | None = None
+        self._changing = Lock()
+
+    def submit(self, answer: Answer, group: Sequence[Question]) -> "Group":
+        """Have a group answered in another process."""
+        pool = self._started()
+        try:
+            return Group(self, answer, group, pool.submit(_answer_there, answer, group))
+        except (BrokenProcessPool, RuntimeError):
+            return self.answered_here(answer, group)
+
+    def answered_here(self, answer: Answer, group: Sequence[Question]) -> "Group":
+        """Answer a group in this process."""
+        done: Future[Sequence[Any]] = Future()
+        done.set_result(answer(self._here, group))
+        return Group(self, answer, group, done)
+
+    def close(self) -> None:
+        """End the processes, whatever they are doing."""
+        with self._changing:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            processes = list(pool._processes.values())  # noqa: SLF001 - Python 3.14 has kill_workers for this
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in processes:
+                process.terminate()
+
+    def broken(self) -> None:
+        """Start new processes for the next group."""
+        self.close()
+
+    def _started(self) -> ProcessPoolExecutor:
+        with self._changing:
+            if self._pool is None:
+                # a fork of a process with threads may hang, so that each starts anew
+                self._pool = ProcessPoolExecutor(
+                    self.count, mp_context=get_context("spawn"), initializer=_start, initargs=(self._prepare,)
+                )
+            return self._pool
+
+
+class Group:
+    """A group that is being answered."""
+
+    def __init__(
+        self, processes: BatchProcesses, answer: Answer, group: Sequence[Question], future: "Future[Sequence[Any]]"
+    ) -> None:
+        self._processes = processes
+        self._answer = answer
+        self._group = group
+        self._future = future
+
+    def result(self) -> Sequence[Any]:
+        """The answers, by this process where the one that had them ended early."""
+        try:
+            return self._future.result()
+        except BrokenProcessPool:
+            self._processes.broken()
+            return self._processes.answered_here(self._answer, self._group).result()
+
+
+def _start(prepare: Callable[[], Plans]) -> None:
+    global _plans  # noqa: PLW0603 - what a process of a pool keeps between its tasks
+    _plans = prepare()
+    gc.freeze()
+    gc.set_threshold(*_GC_THRESHOLDS)
+
+
+def _answer_there(answer: Answer, group: Sequence[Question]) -> Sequence[Any]:
+    if _plans is None:
+        raise RuntimeError("the process has not started")
+    return answer(_plans, group)

@@ -1,0 +1,110 @@
+"""POST /plan/batch: many questions as JSON, CSV or a workbook, answered as the same."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Final, cast
+
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from service.contract.plan import Plan
+from service.contract.problem import Problem
+from service.contract.request import EXAMPLE_REQUEST
+from service.planning.batch.csv_reading import read_csv
+from service.planning.batch.csv_writing import csv_chunks
+from service.planning.batch.documents import answered_documents, read_documents
+from service.planning.batch.layout import Layout
+from service.planning.batch.limits import Limits
+from service.planning.batch.processes import BatchProcesses
+from service.planning.batch.rows import answered_rows
+from service.planning.batch.xlsx_reading import read_xlsx
+from service.planning.batch.xlsx_writing import xlsx_chunks
+from service.shells.rest.media import CSV, JSON, XLSX, is_json, media_type_of, unsupported_media
+from service.shells.rest.problems import responses
+
+router = APIRouter(tags=["plans"])
+
+_EXAMPLE_CSV: Final = "model,gpus,context_tokens\r\nllama-3.3-70b:Q4_K_M,2x rtx-3090,16384\r\n"
+
+
+class BatchLine(BaseModel):
+    """Answer to one request of a batch: a plan or a problem."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    plan: Plan | None = Field(None, description="The plan; absent where there is a problem.")
+    problem: Problem | None = Field(None, description="The problem; absent where there is a plan.")
+
+
+def _processes(request: Request) -> BatchProcesses:
+    return cast("BatchProcesses", request.app.state.batch)
+
+
+def _limits(request: Request) -> Limits:
+    return cast("Limits", request.app.state.batch_limits)
+
+
+ProcessesState = Annotated[BatchProcesses, Depends(_processes)]
+LimitsState = Annotated[Limits, Depends(_limits)]
+_TABLE_BODIES: Final[dict[str, Any]] = {
+    CSV: {"schema": {"type": "string"}, "example": _EXAMPLE_CSV},
+    XLSX: {"schema": {"type": "string", "format": "binary"}},
+}
+
+
+@router.post(
+    "/plan/batch",
+    summary="Plan many questions at once",
+    response_description="One plan or problem for each request, in their order; or the rows, with answers behind them.",
+    response_model=list[BatchLine],
+    response_model_exclude_unset=True,
+    responses=responses("invalid-request", "not-ready", "too-large", "unsupported-media")
+    | {200: {"content": {kind: {"schema": body["schema"]} for kind, body in _TABLE_BODIES.items()}}},
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {
+                JSON: {"schema": {"type": "array", "items": {}, "examples": [[EXAMPLE_REQUEST]]}},
+                **_TABLE_BODIES,
+            },
+        }
+    },
+)
+async def post_batch(request: Request, processes: ProcessesState, limits: LimitsState) -> Response:
+    """Answer many questions over all processors; what comes in goes out, answered, as it is answered.
+
+    A JSON list gives a list: a plan or a problem for each request. A CSV (any delimiter, decimal commas, UTF-8, UTF-16
+    or Windows-1252) or a workbook gives its rows with columns of answers behind them; columns are called as the
+    parameters of `GET /plan` or as people call them (gpu, context, ngl, psu), others are kept as they are, and a row
+    that cannot be answered says why in the column `problem`. Rows uploaded again are answered anew.
+    """
+    content = await request.body()
+    if is_json(request):
+        documents = await run_in_threadpool(read_documents, content, limits)
+        return StreamingResponse(answered_documents(documents, processes), media_type=JSON)
+    if media_type_of(request) == CSV:
+        return await run_in_threadpool(_csv_answer, content, processes, limits)
+    if media_type_of(request) == XLSX:
+        return await run_in_threadpool(_xlsx_answer, content, processes, limits)
+    raise unsupported_media(request, JSON, CSV, XLSX)
+
+
+def _csv_answer(content: bytes, processes: BatchProcesses, limits: Limits) -> Response:
+    table, dialect = read_csv(content, limits)
+    layout = Layout.of(table)
+    chunks = csv_chunks(layout.header, answered_rows(table, layout, processes), dialect)
+    return _download(chunks, f"{CSV}; charset=utf-8", "plans.csv")
+
+
+def _xlsx_answer(content: bytes, processes: BatchProcesses, limits: Limits) -> Response:
+    table = read_xlsx(content, limits)
+    layout = Layout.of(table)
+    chunks = xlsx_chunks(layout.header, answered_rows(table, layout, processes), len(layout.kept))
+    return _download(chunks, XLSX, "plans.xlsx")
+
+
+def _download(chunks: Iterator[bytes], media_type: str, name: str) -> Response:
+    return StreamingResponse(
+        chunks, media_type=media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'}
+    )
