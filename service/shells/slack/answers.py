@@ -1,5 +1,7 @@
 """What is answered to a line, to a question kept in a button, and to a form."""
 
+from urllib.parse import parse_qsl
+
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -10,6 +12,7 @@ from service.planning.planner import Planner
 from service.shells.slack.blocks import Message, help_message, plan_message, problem_message, refusal_message
 from service.shells.slack.grammar import Refusal, Unread, normalised, read_text
 from service.shells.slack.names import Names
+from service.shells.web.question import read_question
 
 log = structlog.get_logger(__name__)
 
@@ -32,6 +35,15 @@ def answer_text(planner: Planner, text: str, origin: str) -> Message:
     except SQLAlchemyError as failure:
         return _not_ready(failure)
     return answer_request(planner, request, origin)
+
+
+def answer_query(planner: Planner, query: str, origin: str, *, shared_by: str | None = None) -> Message:
+    """Answer the question that a button keeps, which may be older than this release."""
+    try:
+        request = read_question(parse_qsl(query)).request()
+    except PlanProblem as refused:
+        return refusal_message(Refusal(detail=f"This button's question is not one any more: {refused.detail}"))
+    return answer_request(planner, request, origin, shared_by=shared_by)
 
 
 def answer_request(planner: Planner, request: PlanRequest, origin: str, *, shared_by: str | None = None) -> Message:

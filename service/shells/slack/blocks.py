@@ -19,6 +19,7 @@ from service.shells.web.links import adopted_question, suggested_questions
 from service.shells.web.question import read_question
 
 MOST_WARNINGS: Final = 6
+MOST_ADVICE: Final = 3
 MOST_ALTERNATIVES: Final = 4
 ASK, CORRECT, SHARE, OPEN = "ask", "correct", "share", "open"
 _MARKS: Final = {
@@ -46,6 +47,7 @@ def plan_message(request: PlanRequest, plan: Plan, origin: str, *, shared_by: st
         *_speed(plan),
         *_power(plan),
         *_warnings(plan),
+        *(section(f":bulb: {escaped(advice.message)}") for advice in plan.advice[:MOST_ADVICE]),
         code(plan.command.text, "Command"),
         *([remark(f"Shared by <@{shared_by}>")] if shared_by else []),
         *_buttons(request, plan, origin, is_shared=shared_by is not None),
@@ -103,7 +105,8 @@ def _speed(plan: Plan) -> Iterator[Block]:
     speed = plan.speed
     if speed is None:
         return
-    lines = [f"*Decode* {_range(speed.decode_tokens_per_s)} tok/s"]
+    lines = ["_If it fitted:_"] if plan.verdict == "does_not_fit" else []
+    lines.append(f"*Decode* {_range(speed.decode_tokens_per_s)} tok/s")
     if plan.workload.parallel > 1:
         together = _range(speed.aggregate_decode_tokens_per_s)
         lines.append(f"*{plan.workload.parallel} streams together* {together} tok/s")

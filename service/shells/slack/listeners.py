@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final
-from urllib.parse import parse_qsl
 
 import structlog
 from slack_bolt import Ack, App, BoltContext, BoltResponse, Respond
@@ -13,7 +12,7 @@ from slack_sdk import WebClient
 
 from service.planning.planner import Planner
 from service.settings import Settings
-from service.shells.slack.answers import answer_request, answer_text, names_of
+from service.shells.slack.answers import answer_query, answer_request, answer_text, names_of
 from service.shells.slack.blocks import ASK, CORRECT, OPEN, SHARE, Message
 from service.shells.slack.guards import once_guard, team_guard
 from service.shells.slack.modal import (
@@ -27,14 +26,15 @@ from service.shells.slack.modal import (
 )
 from service.shells.slack.once import Seen
 from service.shells.slack.parts import section
-from service.shells.web.question import read_question
 
 log = structlog.get_logger(__name__)
 Body = dict[str, Any]
 
 # Slack gives up after 3 s; what takes longer than this is answered through the response_url instead
 PATIENCE_S: Final = 1.5
-PLANNING_THREADS: Final = 4
+# more than the models that one process fetches at once, so that slow questions leave threads for quick ones
+PLANNING_THREADS: Final = 16
+LISTENING_THREADS: Final = 32
 _WAIT: Final = "Reading the model; the answer follows."
 _WORKING: Final = Message(text=_WAIT, blocks=[section(_WAIT)])
 _FORM_WORDS: Final = {"", "form", "rig"}
@@ -76,8 +76,7 @@ class Listeners:
         if action["action_id"].startswith(CORRECT):
             message = answer_text(self._planner(), action["value"], context["origin"])
         else:
-            request = read_question(parse_qsl(action["value"])).request()
-            message = answer_request(self._planner(), request, context["origin"])
+            message = answer_query(self._planner(), action["value"], context["origin"])
         if view := body.get("view"):
             client.views_update(view_id=view["id"], view=message_view(message, view.get("private_metadata", "")))
             return
@@ -90,8 +89,8 @@ class Listeners:
     def share(self, ack: Ack, body: Body, respond: Respond, client: WebClient, context: BoltContext) -> None:
         """Post the answer for everyone in the channel."""
         ack()
-        request = read_question(parse_qsl(body["actions"][0]["value"])).request()
-        message = answer_request(self._planner(), request, context["origin"], shared_by=body["user"]["id"])
+        query, user = body["actions"][0]["value"], body["user"]["id"]
+        message = answer_query(self._planner(), query, context["origin"], shared_by=user)
         if view := body.get("view"):
             client.chat_postMessage(channel=view["private_metadata"], **_sent(message))
             return
@@ -129,6 +128,7 @@ def bolt_app(settings: Settings, planner: Callable[[], Planner]) -> App:
         authorize=_authorized(token.get_secret_value()),
         # a workspace's own token needs no look-up, and a question is answered although Slack's API is slow
         ignoring_self_events_enabled=False,
+        listener_executor=ThreadPoolExecutor(LISTENING_THREADS, thread_name_prefix="slack"),
     )
     app.middleware(team_guard(team))
     app.middleware(once_guard(Seen()))

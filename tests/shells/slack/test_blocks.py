@@ -94,6 +94,17 @@ def test_answer_says_what_matters() -> None:
     assert any(mark in text for mark in (":warning:", ":x:"))
 
 
+def test_speed_of_what_does_not_fit_is_conditional() -> None:
+    """Nobody takes a speed for granted that the cards have no room for."""
+    texts = {
+        tokens: json.dumps(answer("llama-3.3-70b", "3090", workload={"context_tokens": tokens},
+                                  engine={"n_gpu_layers": "all"}).blocks)
+        for tokens in (8192, 16384)
+    }  # fmt: skip
+    assert all("If it fitted" in text and "GiB short" in text for text in texts.values())
+    assert "If it fitted" not in json.dumps(answer("qwen3-4b", "3090").blocks)
+
+
 def test_buttons_ask_other_questions() -> None:
     """Contexts around the one asked, the largest, runners-up, the channel and the page."""
     message = answer("llama-3.3-70b", "2x 3090", workload={"context_tokens": 16384})

@@ -114,6 +114,12 @@ def test_page_button_is_acknowledged(client: TestClient, slack: FakeSlack) -> No
     assert nothing_came(slack)
 
 
+def test_button_of_another_release_is_refused_in_words(client: TestClient, slack: FakeSlack) -> None:
+    """A question that cannot be asked any more is said to be none, to the one who pressed."""
+    click(client, {"type": "button", "action_id": "share", "value": "model=x&gone=1"}, slack.response_url)
+    assert "/gone" in json.dumps(slack.next()[1]["blocks"])
+
+
 def test_typing_error_is_offered_corrected(client: TestClient, slack: FakeSlack) -> None:
     """Nothing is guessed: the close name is a button, and pressing it asks."""
     shown = answered(send_command(client, "lama-3.3-70b on 2x3090 at 16k"))
