@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import orjson
 
+from service.core.timing.fitted import FITTED_ON
 from service.core.types import Rig
 from service.planning.companion_answer import draft_plan, mmproj_plan
 from service.planning.findings import Findings
@@ -14,7 +15,7 @@ from service.planning.findings import Findings
 ID_PREFIX = "pln_"
 DIGEST_CHARACTERS = 32
 # moves with every change of a rule or constant that can change an answer
-RULES_VERSION = "llama.cpp of llama-cpp-python 0.3.36, rules 2"
+RULES_VERSION = f"llama.cpp of llama-cpp-python 0.3.36, rules 3, speeds of {FITTED_ON}"
 
 # what a request says by names, which are resolved first
 _NAMES: Final[Mapping[str, Any]] = {"model": True, "rig": {"gpus"}, "engine": {"draft", "mmproj"}}
