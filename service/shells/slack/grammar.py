@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from html import unescape
 from typing import Any, Final
 
+from service.catalog.gpu_names import parse_count
 from service.contract.model_reference import is_address
 from service.contract.request import PlanRequest
 from service.contract.validation import validate_request
@@ -20,6 +21,8 @@ MOST_CORRECTIONS: Final = 5
 _LINK = re.compile(r"<((?:https?://)[^|>\s]+)(?:\|[^>]*)?>")
 _MENTION = re.compile(r"<[@!#][^>]*>")
 _ADDRESS = re.compile(r"(?:https?://|(?:hf\.co|huggingface\.co|modelscope\.cn|ollama\.com)/)[^\s|>]+")
+_WATTS = re.compile(r"\d+(?:\.\d+)?k?w(?:atts?)?", re.IGNORECASE)
+_OTHERWISE: Final = {"vs", "vs.", "versus", "or", "compare", "against"}
 _FORMATTING = re.compile(r"(?<!\S)[*`~]+|[*`~]+(?!\S)")
 
 
@@ -111,7 +114,7 @@ def _request(line: str, stated: Stated, found: _Found) -> dict[str, Any]:
         raise Unread(Refusal(detail=_cards_missing(line) if not alone else "Cards, or the processor alone: say one."))
     request: dict[str, Any] = {
         "model": found.models[0][0],
-        "rig": {"gpus": found.cards, **stated.part("rig")},
+        "rig": {"gpus": _limited(found.cards, stated.fields.get(("choice", "power_limit_w"))), **stated.part("rig")},
         "workload": stated.part("workload"),
         "engine": _engine(stated),
     }
@@ -119,6 +122,14 @@ def _request(line: str, stated: Stated, found: _Found) -> dict[str, Any]:
         if fields := stated.part(part):
             request["rig"][part] = fields
     return request
+
+
+def _limited(cards: list[str], power_limit_w: float | None) -> list[Any]:
+    """The cards, each with its limit where one is stated."""
+    if power_limit_w is None:
+        return list(cards)
+    counted = [parse_count(card) for card in cards]
+    return [{"gpu": name, "count": count, "power_limit_w": power_limit_w} for count, name in counted]
 
 
 def _cards_missing(line: str) -> str:
@@ -135,6 +146,11 @@ def _engine(stated: Stated) -> dict[str, Any]:
 def _refusal(line: str, piece: Piece, found: _Found, stated: Stated, names: Names) -> Refusal:
     """Why one piece is not understood, with the line as it would be with each close name in its place."""
     said = line[piece.start : piece.end]
+    if _WATTS.fullmatch(said):
+        ways = tuple(f"{line[: piece.end]} {word}{line[piece.end :]}" for word in ("psu", "each"))
+        return Refusal(detail=f"Is {said} the power supply, or the limit of each card?", corrections=ways)
+    if said.casefold() in _OTHERWISE:
+        return Refusal(detail="One rig at a time: ask about each of them.")
     wants_model = not found.models and not piece.is_counted and not (piece.after_on and _has_digit(said))
     try:
         if wants_model:

@@ -85,7 +85,7 @@ def form_request(values: Mapping[str, Mapping[str, Any]], names: Names) -> PlanR
     said = {block: _value(action) for block, actions in values.items() for action in actions.values()}
     request = _cards(said, names)
     if engine := said.get("engine"):
-        request["engine"] = {"name": engine}
+        request["engine"] = {**request["engine"], "name": engine}
     errors: dict[str, str] = {}
     for name, (part, field, factor) in _NUMBERS.items():
         if text := said.get(name):
@@ -112,7 +112,7 @@ def _cards(said: Mapping[str, str], names: Names) -> dict[str, Any]:
     except Unread as unread:
         raise RefusedForm({"cards": unread.refusal.detail[:1000]}) from None
     stated = request.model_dump(mode="json", exclude_defaults=True)
-    return {"model": stated["model"], "rig": stated.get("rig", {}), "workload": stated.get("workload", {})}
+    return {"model": stated["model"], **{part: stated.get(part, {}) for part in ("rig", "workload", "engine")}}
 
 
 def _place(refused: PlanProblem) -> str:

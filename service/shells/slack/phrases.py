@@ -117,6 +117,14 @@ def _phrases(part: str, name: str, read: Callable[[re.Match[str]], Any], *patter
 # in this order: what has more words of its own comes before what is read from less
 PHRASES: Final = (
     *_phrases(
+        "choice", "power_limit_w", _watts,
+        _N + r"\s?(?P<unit>k?w)(?:atts?)?\s+(?:each|per\s+(?:card|gpu)|(?:power[\s-])?(?:limit|cap))",
+        r"(?:limited\s+to|capped\s+at|power[\s-]limit(?:\s+of)?)\s?[:=]?\s?" + _N
+        + r"\s?(?P<unit>k?w)?(?:atts?)?(?:\s+each)?",
+    ),
+    *_phrases("engine", "flash_attn", _always(False), r"(?:no|without)\s+(?:flash[\s-]attention|fa)"),
+    *_phrases("engine", "flash_attn", _always(True), r"flash[\s-]attention|fa"),
+    *_phrases(
         "psu", "rated_w", _watts,
         _N + r"\s?(?P<unit>k?w)(?:atts?)?[\s-]*(?:psu|power[\s-]supply|supply|power)",
         _N + r"(?P<unit>)\s?psu",

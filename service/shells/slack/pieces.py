@@ -18,7 +18,7 @@ _BREAK = re.compile(r"[|,;+&()]")
 _JOINTS_TEXT: Final = (
     "on with and plus using use at in for to of the will does do can could would i we it my our run runs running fit "
     "fits how fast is what about if please rig gpu gpus card cards model hi hey hello tokens token have has per each "
-    "this that them together users be"
+    "this that them together users be across what's whats"
 )
 # words that join names and are none
 JOINTS: Final = frozenset(_JOINTS_TEXT.split())

@@ -292,6 +292,14 @@ def test_form_is_answered_in_its_place(client: TestClient) -> None:
     assert "psu_rated_w=1600" in json.dumps(answer["view"]["blocks"])
 
 
+def test_words_beside_the_cards_of_a_form_count(client: TestClient) -> None:
+    """What a line may say can be said beside the cards as well, and nothing of it is dropped."""
+    filled = {"model": "llama-3.3-70b", "cards": "2x 3090, 280w each, kv q8", "engine": "llama.cpp"}
+    text = json.dumps(send_interaction(client, submission(filled)).json()["view"])
+    assert "cache_type_k=q8_0" in text
+    assert "power_limit_w%22%3A280" in text
+
+
 @pytest.mark.parametrize(
     ("filled", "field"),
     [
