@@ -7,13 +7,14 @@ from urllib.parse import urlencode
 from pydantic_core import to_json
 
 from service.contract.model_reference import ModelReference, ModelUrl, is_address
+from service.contract.plan_query import cards_of_text
 from service.contract.request import PlanRequest
 
 Parameters = list[tuple[str, str]]
 
 _NAMED_PARTS: Final = ("psu", "circuit")
 # what may hold commas is repeated, the other lists are joined
-_REPEATED: Final = ("gpus", "override_tensor")
+_REPEATED: Final = ("override_tensor",)
 _NESTED: Final = ("nvlink", "psu_feeds")
 
 
@@ -46,12 +47,19 @@ def _model(reference: ModelReference) -> Any:
 
 def _texts(name: str, value: Any) -> Iterator[str]:
     """The parameters that state one value."""
-    if name in _REPEATED:
+    if name == "gpus":
+        yield from (_text(_card(each)) for each in value)
+    elif name in _REPEATED:
         yield from (_text(each) for each in value)
     elif isinstance(value, list) and name not in _NESTED:
         yield ",".join(_text(each) for each in value)
     else:
         yield _text(value)
+
+
+def _card(entry: Any) -> Any:
+    """A card as it is stated, or as an object where its name would be read as several."""
+    return {"gpu": entry} if isinstance(entry, str) and cards_of_text(entry) != [entry] else entry
 
 
 def _text(value: Any) -> str:

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.contract.plan_query import PlanQuery, request_of_query
+from service.contract.plan_query import PlanQuery, cards_of_text, request_of_query
 from service.contract.query_text import address_of_request, query_of_request
 from service.contract.request import PlanRequest
 from service.contract.validation import validate_request
 
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=30)
-PLAIN_NAMES = NAMES.filter(lambda name: "," not in name and name.strip() == name and not name.startswith("{"))
+PLAIN_NAMES = NAMES.filter(lambda name: cards_of_text(name) == [name])
 INLINE = st.fixed_dictionaries(
     {"name": NAMES, "vram_bytes": st.integers(1, 2**60)},
     optional={"bandwidth_bytes_per_s": st.floats(1, 1e13), "backend": st.sampled_from(["cuda", "vulkan"])},
@@ -110,6 +110,13 @@ def test_a_question_survives_its_address(request: dict[str, Any]) -> None:
     """Whatever is asked, its address asks the same."""
     stated = validate_request(request)
     assert asked(address_of_request("/", stated)) == stated
+
+
+@pytest.mark.parametrize("name", ["a+b", "a;b", "a,b", "a\nb", "{a}"])
+def test_a_name_with_a_separator_stays_one_card(name: str) -> None:
+    """What would be read as several cards, or as an object, is stated as the name of one."""
+    (card,) = asked(address_of_request("/", validate_request({"model": "m", "rig": {"gpus": [name]}}))).rig.gpus
+    assert getattr(card, "gpu", card) == name
 
 
 @pytest.mark.parametrize("url", ["https://models.example/m.gguf?a=b", "hf.co/owner/repo:Q4_K_M"])
