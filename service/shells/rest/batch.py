@@ -19,9 +19,11 @@ from service.planning.batch.limits import Limits
 from service.planning.batch.processes import BatchProcesses
 from service.planning.batch.rows import answered_rows
 from service.planning.batch.xlsx_reading import read_xlsx
+from service.planning.batch.xlsx_template import template
 from service.planning.batch.xlsx_writing import xlsx_chunks
 from service.shells.rest.media import CSV, JSON, XLSX, is_json, media_type_of, unsupported_media
 from service.shells.rest.problems import responses
+from service.shells.rest.state import PlannerState
 
 router = APIRouter(tags=["plans"])
 
@@ -108,3 +110,17 @@ def _download(chunks: Iterator[bytes], media_type: str, name: str) -> Response:
     return StreamingResponse(
         chunks, media_type=media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'}
     )
+
+
+@router.get(
+    "/plan/template.xlsx",
+    summary="A workbook to ask with",
+    response_description="A workbook whose formulas ask this service.",
+    response_class=Response,
+    responses=responses("not-ready") | {200: {"content": {XLSX: _TABLE_BODIES[XLSX]}}},
+)
+def get_template(request: Request, planner: PlannerState) -> Response:
+    """Give a workbook whose formulas ask this service, for Excel and LibreOffice; its address is in a cell."""
+    models = [f"{model.name}:{quant}" for model in planner.catalogues.models.search() for quant in model.quants]
+    content = template(str(request.base_url).rstrip("/"), models, sorted(planner.catalogues.gpus.names.records))
+    return Response(content, media_type=XLSX, headers={"Content-Disposition": 'attachment; filename="rigfit.xlsx"'})
