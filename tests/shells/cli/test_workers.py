@@ -56,6 +56,8 @@ def test_lines_of_a_process_that_ends_early_are_answered() -> None:
 
 def test_an_interrupt_ends_all_processes() -> None:
     """Ctrl-C stops at once, without a traceback, and leaves nobody who holds the output open."""
+    # who was started in the background ignores interrupts, and so would everybody started from here
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(
         [COMMAND, "plan", "--requests", "-"],
         stdin=subprocess.PIPE,  # open until the end, so that there is always more to come
