@@ -1,8 +1,7 @@
 """Divisions of layers as settings, and the fastest one that fits once its compute buffers are known."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from math import inf
 from typing import Final
 
@@ -10,7 +9,6 @@ from service.core.engines.llamacpp.question import Choice, Question
 from service.core.engines.llamacpp.refusals import MAX_SHARES
 from service.core.engines.llamacpp.search.judge import SAME_FRACTION
 from service.core.engines.llamacpp.search.layer_split import Range
-from service.core.engines.llamacpp.search.ranking import Ranked
 from service.core.engines.llamacpp.search.stages import Divider
 from service.core.engines.llamacpp.settings import LlamaCppSettings
 from service.core.engines.llamacpp.slots import split_slots
@@ -18,9 +16,6 @@ from service.core.engines.llamacpp.versions import version_rules
 
 ROUNDS: Final = 8
 """Divisions that are placed at most; each one that does not fit shows what its cards need."""
-
-SHIFTS: Final = 4
-"""Slots that are shifted at first, where single ones are looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,42 +85,7 @@ def fastest_fitting(
             return None
         choice = question.placed(settings, context_tokens, may_pipeline=pipelined)
         if choice.fits:
-            if abs(division.seconds - seconds) > seconds * SAME_FRACTION:
-                choice = _shifted(layers, divider, division.ranges, Ranked(choice=choice, request_s=seconds))
             return choice if pipelined else question.place(choice.settings, context_tokens)
         if not divider.learned.observe(choice, divider.kinds):
             return None
     return None
-
-
-def _shifted(layers: Layers, divider: Divider, ranges: Sequence[Range], found: Ranked) -> Choice:
-    """The best choice that is reached by shifting slots between neighbours, first several, then single ones.
-
-    For models whose blocks differ so much that a sum over them does not tell the time well enough.
-    """
-    judge, pipelined = divider.judge, found.choice.placement.pipeline_parallel
-    tokens, shift = found.choice.context_tokens, SHIFTS
-    while shift:
-        better = found
-        for shifted in _neighbours(ranges, shift):
-            settings = layers.settings_of(shifted)
-            seconds = judge.request_s(settings, tokens, pipelined=pipelined)
-            if seconds is None or seconds >= better.request_s * (1 - SAME_FRACTION):
-                continue
-            choice = layers.question.placed(settings, tokens, may_pipeline=pipelined)
-            if choice.fits:
-                better, ranges = Ranked(choice=choice, request_s=seconds), shifted
-        shift = shift if better is not found else shift // 2
-        found = better
-    return found.choice
-
-
-def _neighbours(ranges: Sequence[Range], shift: int) -> Iterator[Sequence[Range]]:
-    """Ranges with `shift` slots moved over one of the cuts between cards, so that none becomes empty."""
-    used = [card for card, (first, end) in enumerate(ranges) if end > first]
-    for card, following in pairwise(used):
-        for cut in (ranges[card][1] - shift, ranges[card][1] + shift):
-            if ranges[card][0] < cut < ranges[following][1]:
-                moved = list(ranges)
-                moved[card], moved[following] = (ranges[card][0], cut), (cut, ranges[following][1])
-                yield moved

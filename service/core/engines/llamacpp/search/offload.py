@@ -13,6 +13,8 @@ from service.core.engines.llamacpp.search.card_times import CardTimes, PartTimes
 from service.core.engines.llamacpp.search.divided import ROUNDS, Layers, fastest_fitting
 from service.core.engines.llamacpp.search.judge import Judge
 from service.core.engines.llamacpp.search.learned import Kinds, Learned
+from service.core.engines.llamacpp.search.ranking import Ranked
+from service.core.engines.llamacpp.search.shifting import refined
 from service.core.engines.llamacpp.search.stages import Divider, SlotSizes, slot_sizes
 from service.core.engines.llamacpp.settings import LlamaCppSettings
 
@@ -73,7 +75,12 @@ def _most_layers(judge: Judge, settings: LlamaCppSettings, context_tokens: int) 
         decode=PartTimes(blocks_s=alone.decode.step_s, output_s=0.0),
         prefill=PartTimes(blocks_s=alone.prefill_s or 0.0, output_s=0.0),
     )
-    return fastest_fitting(cards.layers, replace(cards.divider, host=host), context_tokens, pipelined=False)
+    divider = replace(cards.divider, host=host)
+    choice = fastest_fitting(cards.layers, divider, context_tokens, pipelined=False)
+    seconds = None if choice is None else judge.seconds_of(choice)
+    if choice is None or seconds is None:
+        return choice
+    return refined(cards.layers, divider, Ranked(choice=choice, request_s=seconds)).choice
 
 
 def _fewest_experts(judge: Judge, settings: LlamaCppSettings, context_tokens: int) -> Choice | None:

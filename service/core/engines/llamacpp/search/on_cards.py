@@ -11,6 +11,7 @@ from service.core.engines.llamacpp.search.divided import Layers, fastest_fitting
 from service.core.engines.llamacpp.search.judge import Judge
 from service.core.engines.llamacpp.search.learned import Kinds, Learned
 from service.core.engines.llamacpp.search.ranking import Ranked, best_of
+from service.core.engines.llamacpp.search.shifting import refined
 from service.core.engines.llamacpp.search.stages import Divider, slot_sizes
 from service.core.engines.llamacpp.settings import LlamaCppSettings
 from service.core.engines.llamacpp.splits import balanced
@@ -66,4 +67,6 @@ def _divisions(
             choice = fastest_fitting(layers, divider, default.context_tokens, pipelined=pipelined, below_s=below_s)
         if choice is not None:
             found.append(_ranked(judge, choice))
+    if found:
+        found.append(refined(layers, divider, min(found, key=lambda each: each.request_s)))
     return found[len(fitting) :]

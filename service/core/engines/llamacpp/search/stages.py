@@ -15,7 +15,7 @@ from service.core.engines.llamacpp.range_sizes import range_sizes
 from service.core.engines.llamacpp.reads import read_kv_bytes, read_shape, read_weights_bytes
 from service.core.engines.llamacpp.search.card_times import CardTimes, Overlap, PartTimes
 from service.core.engines.llamacpp.search.judge import SAME_FRACTION, Judge
-from service.core.engines.llamacpp.search.layer_split import Division, Stage, fastest_division
+from service.core.engines.llamacpp.search.layer_split import Division, Range, Stage, fastest_division
 from service.core.engines.llamacpp.search.learned import Kinds, Learned, Part
 from service.core.engines.llamacpp.search.reach import Reach, reach_of
 from service.core.types import Backend
@@ -133,6 +133,17 @@ class Divider:
             return found
         best = self._shorter_stages(stages, found)
         return replace(best, seconds=best.seconds + _longest(stages, best))
+
+    def estimate_s(self, ranges: Sequence[Range], *, pipelined: bool) -> float:
+        """Time of a request for a division by sums over slots, whether it fits or not."""
+        stages = self._stages(pipelined=pipelined)
+        used = [each for each in zip(stages, ranges, strict=True) if each[1][1] > each[1][0]]
+        times = [stage.seconds_before[end] - stage.seconds_before[first] for stage, (first, end) in used]
+        longest = [
+            stage.stage_before[end] - stage.stage_before[first] for stage, (first, end) in used if stage.stage_before
+        ]
+        on_host = 0.0 if self.host is None else self._seconds(self.host, Overlap())[ranges[0][0]]
+        return on_host + sum(times) + sum(stage.further_s for stage, _ in used[1:]) + max(longest, default=0.0)
 
     def _seconds(self, times: CardTimes, overlap: Overlap) -> list[float]:
         """Time of a request for the slots before each, without what overlaps."""

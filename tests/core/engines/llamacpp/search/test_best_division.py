@@ -19,7 +19,7 @@ from tests.rigs import gpu, rig
 
 # dense with even blocks, tied embeddings with two kinds of cache, a mixture of experts
 MODELS: Final = ("llama-3.2-1b:Q4_K_M", "gemma-3-1b:Q4_K_M", "gpt-oss-20b:MXFP4")
-RIGS: Final = 240
+RIGS: Final = 480
 FULL: Final = LlamaCppSettings(n_gpu_layers="all")
 
 
@@ -95,7 +95,7 @@ def fastest_s(judge: Judge) -> float | None:
 
 @pytest.mark.parametrize("first", range(0, RIGS, 30))
 def test_no_division_is_noticeably_faster_than_the_chosen_one(first: int) -> None:
-    """Of all integer shares that fit, the fastest is at most one percent faster; what was chosen fits."""
+    """Of all integer shares that fit, the fastest is at most half a percent faster; what was chosen fits."""
     wrong, compared = [], 0
     for seed in range(first, first + 30):
         asked = drawn(seed)
@@ -107,7 +107,7 @@ def test_no_division_is_noticeably_faster_than_the_chosen_one(first: int) -> Non
         compared += 1
         chosen = choose(model, asked.cards, LlamaCppSettings(), asked.workload)
         chosen_s = judge.seconds_of(chosen)
-        if not chosen.fits or chosen_s is None or chosen_s > least_s * 1.01:
+        if not chosen.fits or chosen_s is None or chosen_s > least_s * 1.005:
             wrong.append((seed, asked.model, chosen.settings.tensor_split, chosen_s, least_s))
     assert compared >= 28
     assert wrong == []
