@@ -1,7 +1,8 @@
-"""`rocm-smi`: lines "GPU[0] : Card Series: …" of its options, or the same as JSON, and limits of its short table."""
+"""`rocm-smi`: lines "GPU[0] : Card Series: …" of its options, JSON or CSV of the same, limits of its short table."""
 
+import csv
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from pydantic_core import from_json
@@ -12,6 +13,7 @@ from service.core.problems import InvalidRequest
 
 _LINE: Final = re.compile(r"^GPU\[(\d+)\]\s*:\s*(.+?)\s*:\s+(.*?)\s*$", re.MULTILINE)
 _CARD: Final = re.compile(r"card(\d+)")
+_TABLE: Final = re.compile(r"^device,.*$(?:\r?\n^card\w+,.*$)+", re.MULTILINE)
 # 0  1  0x744c, 45560  41.0°C  26.0W  N/A, N/A, 0  5Mhz  96Mhz  0%  auto  327.0W  0%  0%
 _ROW: Final = re.compile(
     r"^(\d+)\s.*\s(?:auto|high|low|manual|unknown)\s+(N/A|[\d.]+W)\s+\S+%\s+\S+%\s*$", re.MULTILINE
@@ -56,7 +58,7 @@ def _values(text: str, whole: str) -> Mapping[int, Mapping[str, str]]:
     values: dict[int, dict[str, str]] = {}
     for found in _LINE.finditer(text):
         values.setdefault(int(found[1]), {}).setdefault(found[2].lower(), found[3])
-    for card, facts in _json(whole).items():
+    for card, facts in (*_json(whole).items(), *_tables(text)):
         number = _CARD.fullmatch(card)
         if number is not None and isinstance(facts, dict):
             own = values.setdefault(int(number[1]), {})
@@ -72,6 +74,13 @@ def _json(whole: str) -> Mapping[str, object]:
     except ValueError:
         return {}
     return table if isinstance(table, dict) else {}
+
+
+def _tables(text: str) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """What --csv prints of each card, under the names of its columns."""
+    for found in _TABLE.finditer(text):
+        for row in csv.DictReader(found[0].splitlines(), restval="", restkey="beyond"):
+            yield row.pop("device"), {key: value for key, value in row.items() if isinstance(value, str)}
 
 
 def _series(facts: Mapping[str, str]) -> str | None:
