@@ -22,7 +22,8 @@ from benchmarks.calibration.report import report  # noqa: E402
 from benchmarks.calibration.stages import stages  # noqa: E402
 from benchmarks.calibration.table_file import module_text, ranges  # noqa: E402
 from service.core.timing.constants import CALIBRATION  # noqa: E402
-from service.core.timing.fitted import FITTED, FITTED_ON, RANGES, Range  # noqa: E402
+from service.core.timing.figures import Range  # noqa: E402
+from service.core.timing.fitted import FITTED, FITTED_ON, RANGES  # noqa: E402
 from service.core.timing.generations import generation_label  # noqa: E402
 from tests.speed_cases import SpeedCase, refused_cases, speed_cases  # noqa: E402
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.calibration.fit import Found
-from service.core.timing.fitted import Range
+from service.core.timing.figures import Range
 from service.core.timing.ranges import COVERAGE_FRACTION, Quantity
 from tests.speed_cases import SpeedCase
 
@@ -22,30 +22,9 @@ _QUANTITIES: Mapping[str, Quantity] = {
 _HEAD = '''"""Constants of the speed model and widths of its ranges, as `benchmarks/calibrate.py` found them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
-
-@dataclass(frozen=True, slots=True)
-class Fitted:
-    """A constant, the measurements that it mattered for, and the standard error of its logarithm.
-
-    n is 0 where nothing like it was measured: the value is then that of benchmarks/calibration/priors.py.
-    """
-
-    value: float
-    n: int
-    error: float
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """Half-width that covers 85 % of held-out measurements, how many there were, and the share of them."""
-
-    width_fraction: float
-    n: int
-    coverage_fraction: float
-
+from service.core.timing.figures import Fitted, Range
 
 '''
 

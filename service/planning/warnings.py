@@ -7,7 +7,7 @@ from service.core.units import GIB
 from service.planning.companion_warnings import companion_warnings
 from service.planning.findings import Findings
 from service.planning.fit import fit_warnings
-from service.planning.rig import unverified_values
+from service.planning.shared_warnings import gravest_first, model_references, no_bandwidth, unverified_data
 
 
 def warnings_of(findings: Findings, about_hardware: Sequence[PlanWarning] = ()) -> list[PlanWarning]:
@@ -19,15 +19,14 @@ def warnings_of(findings: Findings, about_hardware: Sequence[PlanWarning] = ()) 
         *_host_memory_unknown(findings),
         *_no_pipeline(findings),
         *fit_warnings(findings),
-        *_no_speed(findings),
+        *([no_bandwidth(findings.rig)] if findings.speed.decode is None else ()),
         *_draft_layers_not_loaded(findings),
         *companion_warnings(findings),
-        *_model_reference(findings),
-        *_unverified_data(findings),
+        *model_references(findings.notes, f"{findings.model.name}:{findings.model.quant}"),
+        *unverified_data(findings.rig, findings.gpus),
         *about_hardware,
     ]
-    order = {"error": 0, "warning": 1, "info": 2}
-    return sorted(found, key=lambda warning: order[warning.severity])
+    return gravest_first(found)
 
 
 def _does_not_fit(findings: Findings) -> Iterator[PlanWarning]:
@@ -103,17 +102,6 @@ def _no_pipeline(findings: Findings) -> Iterator[PlanWarning]:
         )
 
 
-def _no_speed(findings: Findings) -> Iterator[PlanWarning]:
-    if findings.speed.decode is None:
-        unknown = [gpu.slug for gpu in findings.rig.gpus if gpu.bandwidth_bytes_per_s is None]
-        yield PlanWarning(
-            code="no-bandwidth",
-            severity="warning",
-            message=f"No speed: the memory bandwidth of {', '.join(dict.fromkeys(unknown))} is not known.",
-            numbers={"gpus": unknown},
-        )
-
-
 def _draft_layers_not_loaded(findings: Findings) -> Iterator[PlanWarning]:
     hp = findings.choice.question.hp
     if hp.n_layer_nextn == 0 or hp.router_layer >= 0 or findings.companions.load_mtp:
@@ -124,23 +112,3 @@ def _draft_layers_not_loaded(findings: Findings) -> Iterator[PlanWarning]:
         message=f"The model's {hp.n_layer_nextn} draft (MTP) layers are not loaded: speculation was not asked for.",
         numbers={"mtp_layers": hp.n_layer_nextn},
     )
-
-
-def _model_reference(findings: Findings) -> Iterator[PlanWarning]:
-    for note in findings.notes:
-        yield PlanWarning(
-            code="model-reference",
-            severity="info",
-            message=note,
-            numbers={"model": f"{findings.model.name}:{findings.model.quant}"},
-        )
-
-
-def _unverified_data(findings: Findings) -> Iterator[PlanWarning]:
-    for slug, fields in unverified_values(findings.rig, findings.gpus):
-        yield PlanWarning(
-            code="unverified-data",
-            severity="info",
-            message=f"Not re-read at their source for {slug}: {', '.join(fields)}.",
-            numbers={"gpu": slug, "fields": list(fields)},
-        )

@@ -6,7 +6,7 @@ from typing import Final, Literal, TypeAlias
 
 from service.core.speed import Basis
 from service.core.timing.constants import RANGES
-from service.core.timing.fitted import Range
+from service.core.timing.figures import Range
 from service.core.timing.processor import Processor, Processors
 from service.core.timing.work import Arrangement, Work
 

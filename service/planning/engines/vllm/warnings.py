@@ -8,7 +8,7 @@ from service.core.engines.vllm.formats import FORMATS
 from service.core.engines.vllm.scratch import RESERVE_ALONE_BYTES, RESERVE_TOGETHER_BYTES
 from service.core.units import GIB
 from service.planning.engines.vllm.findings import VllmFindings
-from service.planning.rig import unverified_values
+from service.planning.shared_warnings import gravest_first, model_references, no_bandwidth, unverified_data
 
 _TIGHT_FRACTION = 0.05
 
@@ -25,13 +25,12 @@ def warnings_of(findings: VllmFindings, about_hardware: Sequence[PlanWarning] = 
         *_lowered(findings),
         *_checkpoint(findings),
         *_estimates(findings),
-        *_no_speed(findings),
-        *_notes(findings),
-        *_unverified(findings),
+        *([no_bandwidth(findings.rig)] if findings.choice.speed is None else ()),
+        *model_references(findings.named.notes, f"{findings.named.model.name}:{findings.named.model.scheme}"),
+        *unverified_data(findings.rig, findings.gpus),
         *about_hardware,
     ]
-    order = {"error": 0, "warning": 1, "info": 2}
-    return sorted(found, key=lambda warning: order[warning.severity])
+    return gravest_first(found)
 
 
 def _does_not_fit(findings: VllmFindings) -> Iterator[PlanWarning]:
@@ -189,35 +188,3 @@ def _estimates(findings: VllmFindings) -> Iterator[PlanWarning]:
             "outside_bytes": rank.scratch.outside_bytes,
         },
     )
-
-
-def _no_speed(findings: VllmFindings) -> Iterator[PlanWarning]:
-    if findings.choice.speed is None:
-        unknown = [gpu.slug for gpu in findings.rig.gpus if gpu.bandwidth_bytes_per_s is None]
-        yield PlanWarning(
-            code="no-bandwidth",
-            severity="warning",
-            message=f"No speed: the memory bandwidth of {', '.join(dict.fromkeys(unknown))} is not known.",
-            numbers={"gpus": list(dict.fromkeys(unknown))},
-        )
-
-
-def _notes(findings: VllmFindings) -> Iterator[PlanWarning]:
-    model = findings.named.model
-    for note in findings.named.notes:
-        yield PlanWarning(
-            code="model-reference",
-            severity="info",
-            message=note,
-            numbers={"model": f"{model.name}:{model.scheme}"},
-        )
-
-
-def _unverified(findings: VllmFindings) -> Iterator[PlanWarning]:
-    for slug, fields in unverified_values(findings.rig, findings.gpus):
-        yield PlanWarning(
-            code="unverified-data",
-            severity="info",
-            message=f"Not re-read at their source for {slug}: {', '.join(fields)}.",
-            numbers={"gpu": slug, "fields": list(fields)},
-        )
