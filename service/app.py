@@ -74,7 +74,7 @@ def create_app(settings: Settings) -> FastAPI:
     if settings.slack_signing_secret is not None:
         from service.shells.slack.endpoints import slack_router  # noqa: PLC0415 - most installations have no Slack
 
-        routers.append(slack_router(settings, lambda: app.state.planner))
+        routers.append(slack_router(settings, lambda: app.state.planner, lambda: app.state.database))
     problems.install_problem_handlers(app, routers)
     for router in routers:
         app.include_router(router)

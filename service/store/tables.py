@@ -174,3 +174,13 @@ class MeasurementTable(Table):
     facts: Mapped[JsonObject]
     source: Mapped[str | None] = mapped_column(String(400))
     added_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class SlackMarkTable(Table):
+    """A request of Slack's that was answered, by the digest of what marks it; may be answered again once expired."""
+
+    __tablename__ = "slack_marks"
+    __table_args__ = (Index("ix_slack_marks_expires_at", "expires_at"),)
+
+    mark: Mapped[str] = mapped_column(String(64), primary_key=True)
+    expires_at: Mapped[datetime]

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from fastapi import APIRouter, Request
 from slack_bolt.adapter.starlette.handler import to_bolt_request, to_starlette_response
+from sqlalchemy import Engine
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
@@ -14,9 +15,9 @@ from service.shells.slack.listeners import bolt_app
 from service.shells.web.rendering import origin
 
 
-def slack_router(settings: Settings, planner: Callable[[], Planner]) -> APIRouter:
+def slack_router(settings: Settings, planner: Callable[[], Planner], database: Callable[[], Engine]) -> APIRouter:
     """The three addresses, each answered by the same app."""
-    app = bolt_app(settings, planner)
+    app = bolt_app(settings, planner, database)
     router = APIRouter(include_in_schema=False, prefix="/slack")
 
     @router.post("/commands")

@@ -9,6 +9,7 @@ import structlog
 from slack_bolt import Ack, App, BoltContext, BoltResponse, Respond
 from slack_bolt.authorization import AuthorizeResult
 from slack_sdk import WebClient
+from sqlalchemy import Engine
 
 from service.planning.planner import Planner
 from service.settings import Settings
@@ -117,8 +118,8 @@ class Listeners:
         ack(options=model_options(self._planner(), body.get("value", "")))
 
 
-def bolt_app(settings: Settings, planner: Callable[[], Planner]) -> App:
-    """The app of the workspace that the settings name; `planner` gives what answers."""
+def bolt_app(settings: Settings, planner: Callable[[], Planner], database: Callable[[], Engine]) -> App:
+    """The app of the workspace that the settings name; `planner` gives what answers, `database` what remembers."""
     secret, token, team = settings.slack_signing_secret, settings.slack_bot_token, settings.slack_team_id
     if secret is None or token is None or team is None:
         raise ValueError("the Slack app is not configured")
@@ -131,7 +132,7 @@ def bolt_app(settings: Settings, planner: Callable[[], Planner]) -> App:
         listener_executor=ThreadPoolExecutor(LISTENING_THREADS, thread_name_prefix="slack"),
     )
     app.middleware(team_guard(team))
-    app.middleware(once_guard(Seen()))
+    app.middleware(once_guard(Seen(database)))
     _listen(app, Listeners(planner))
     return app
 

@@ -1,35 +1,52 @@
-"""Requests that were seen, so that what is sent twice is answered once."""
+"""Requests that were seen, so that what is sent twice is answered once by all processes of a database together."""
 
-import time
-from collections import OrderedDict
+import hashlib
 from collections.abc import Callable, Iterable
-from threading import Lock
+from datetime import UTC, datetime, timedelta
 from typing import Final
+
+import structlog
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from service.store.database import transaction
+from service.store.slack_marks import forget_marks, take_marks
+
+log = structlog.get_logger(__name__)
 
 # Slack's last attempt comes an hour after the first; older replays fail by their time stamp.
 # Source: docs.slack.dev, Events API, "Retries", 2026-11
-REMEMBERED_S: Final = 2 * 3600.0
-MOST_REMEMBERED: Final = 20_000
+REMEMBERED: Final = timedelta(hours=2)
+_FORGOTTEN_EVERY: Final = timedelta(minutes=10)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 class Seen:
-    """Marks of requests by this process's clock; safe to share between threads."""
+    """Marks of requests in the database; safe to share between threads and processes."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, database: Callable[[], Engine], clock: Callable[[], datetime] = _now) -> None:
+        self._database = database
         self._clock = clock
-        self._since_s: OrderedDict[str, float] = OrderedDict()
-        self._lock = Lock()
+        self._forgetting_at = clock()
 
     def is_new(self, marks: Iterable[str]) -> bool:
-        """Whether none of the marks was seen within two hours; remembers all of them."""
-        with self._lock:
-            now_s = self._clock()
-            while self._since_s and (
-                len(self._since_s) > MOST_REMEMBERED or next(iter(self._since_s.values())) < now_s - REMEMBERED_S
-            ):
-                self._since_s.popitem(last=False)
-            marks = list(marks)
-            is_new = not any(mark in self._since_s for mark in marks)
-            for mark in marks:
-                self._since_s.setdefault(mark, now_s)
-            return is_new
+        """Whether none of the marks was seen within two hours; remembers all of them.
+
+        Where the database does not answer every request is new: twice answered is better than not at all.
+        """
+        digests = [hashlib.sha256(mark.encode()).hexdigest() for mark in marks]
+        now = self._clock()
+        try:
+            with transaction(self._database()) as session:
+                is_new = take_marks(session, digests, now, REMEMBERED)
+            if now >= self._forgetting_at:
+                self._forgetting_at = now + _FORGOTTEN_EVERY
+                with transaction(self._database()) as session:
+                    forget_marks(session, now)
+        except SQLAlchemyError:
+            log.exception("the database failed")
+            return True
+        return is_new

@@ -27,11 +27,10 @@ def slack(slack_server: FakeSlack) -> FakeSlack:
     return slack_server
 
 
-@pytest.fixture(scope="session")
-def client(sqlite: Databases, slack_server: FakeSlack) -> Iterator[TestClient]:
-    """A client of the application."""
-    settings = Settings(
-        database_url=sqlite.copy_of("seeded", migrate_and_seed),
+def slack_settings(database_url: str, slack_server: FakeSlack) -> Settings:
+    """Settings of an installation that answers in Slack."""
+    return Settings(
+        database_url=database_url,
         model_hosts=(),
         private_model_hosts=(slack_server.address,),
         public_url="https://rigfit.example",
@@ -40,5 +39,11 @@ def client(sqlite: Databases, slack_server: FakeSlack) -> Iterator[TestClient]:
         slack_team_id=TEAM,
         slack_api_url=f"{slack_server.address}/api/",
     )
+
+
+@pytest.fixture(scope="session")
+def client(sqlite: Databases, slack_server: FakeSlack) -> Iterator[TestClient]:
+    """A client of the application."""
+    settings = slack_settings(sqlite.copy_of("seeded", migrate_and_seed), slack_server)
     with TestClient(create_app(settings)) as client:
         yield client

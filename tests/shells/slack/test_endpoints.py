@@ -199,7 +199,7 @@ def test_retries_are_answered_once(client: TestClient, slack: FakeSlack) -> None
 
 
 def test_retry_of_a_lost_event_is_answered(client: TestClient, slack: FakeSlack) -> None:
-    """What this process never saw is answered although it comes as a retry."""
+    """What no process ever saw is answered although it comes as a retry."""
     send_event(client, event_body(f"<@UBOT> {QUESTION}", "Ev5"), {"X-Slack-Retry-Num": "1"})
     assert slack.next()[0] == "/api/chat.postMessage"
 
