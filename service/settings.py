@@ -44,6 +44,9 @@ class Settings(BaseSettings):
     port: Annotated[int, Field(ge=0, le=65535)] = 8000
     """TCP port that `rigfit serve` listens on; 0 takes a free one."""
 
+    workers: PositiveInt = 1
+    """Processes that `rigfit serve` answers with; each keeps a copy of the catalogue, some 150 MiB."""
+
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least severe event that is logged."""
 

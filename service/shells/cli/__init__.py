@@ -110,11 +110,14 @@ def batch(
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on; default RIGFIT_HOST.")] = None,
     port: Annotated[int | None, typer.Option(help="TCP port; default RIGFIT_PORT.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes that answer; default RIGFIT_WORKERS, else 1.")
+    ] = None,
 ) -> None:
     """Serve the HTTP interface."""
     from service.shells.cli.serve import serve as run  # noqa: PLC0415
 
-    run(host, port)
+    run(host, port, workers)
 
 
 @app.command()

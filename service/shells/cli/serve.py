@@ -1,20 +1,43 @@
 """`rigfit serve`."""
 
+from typing import TYPE_CHECKING
+
 import uvicorn
 
-from service.app import create_app
-from service.settings import settings
+from service.settings import Settings, settings
 from service.shells.logs import configure_logs
 
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
-def serve(host: str | None, port: int | None) -> None:
-    """Serve until interrupted, at the address given or that of the settings."""
+# processes cannot be handed an application, only where to find what makes it
+APPLICATION = f"{__name__}:application"
+
+
+def serve(host: str | None, port: int | None, workers: int | None) -> None:
+    """Serve until interrupted, at the address and in as many processes as given or as the settings say."""
     chosen = settings()
-    configure_logs(chosen)
-    uvicorn.run(
-        create_app(chosen),
+    serve_application(
+        APPLICATION,
+        chosen,
         host=host or chosen.host,
         port=chosen.port if port is None else port,
-        log_level=chosen.log_level,
-        log_config=None,
+        workers=workers or chosen.workers,
+    )
+
+
+def application() -> "FastAPI":
+    """The application of one process, which logs as the settings say."""
+    from service.app import create_app  # noqa: PLC0415 - a process that watches over others needs none
+
+    chosen = settings()
+    configure_logs(chosen)
+    return create_app(chosen)
+
+
+def serve_application(factory: str, chosen: Settings, *, host: str, port: int, workers: int) -> None:
+    """Serve what the function `factory` (`module:name`) makes; a process that ends before its time is replaced."""
+    configure_logs(chosen)
+    uvicorn.run(
+        factory, factory=True, host=host, port=port, workers=workers, log_level=chosen.log_level, log_config=None
     )
