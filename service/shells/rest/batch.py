@@ -1,9 +1,9 @@
 """POST /plan/batch: many questions as JSON, CSV or a workbook, answered as the same."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Final, cast
+from typing import Annotated, Any, Final, Literal, cast
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from service.contract.plan import Plan
 from service.contract.problem import Problem
 from service.contract.request import EXAMPLE_REQUEST
-from service.planning.batch.csv_reading import read_csv
+from service.core.problems import InvalidRequest
+from service.planning.batch.csv_reading import Dialect, read_csv
 from service.planning.batch.csv_writing import csv_chunks
 from service.planning.batch.documents import answered_documents, read_documents
 from service.planning.batch.layout import Layout
@@ -27,6 +28,9 @@ from service.shells.rest.state import PlannerState
 
 router = APIRouter(tags=["plans"])
 
+TableForm = Literal["csv", "xlsx"]
+_FORMS: Final[dict[str, TableForm]] = {CSV: "csv", XLSX: "xlsx"}
+_FORMAT: Final = "How the rows of a table are given back; by default as they came."
 _EXAMPLE_CSV: Final = "model,gpus,context_tokens\r\nllama-3.3-70b:Q4_K_M,2x rtx-3090,16384\r\n"
 
 
@@ -73,8 +77,13 @@ _TABLE_BODIES: Final[dict[str, Any]] = {
         }
     },
 )
-async def post_batch(request: Request, processes: ProcessesState, limits: LimitsState) -> Response:
-    """Answer many questions over all processors; what comes in goes out, answered, as it is answered.
+async def post_batch(
+    request: Request,
+    processes: ProcessesState,
+    limits: LimitsState,
+    form: Annotated[TableForm | None, Query(alias="format", description=_FORMAT)] = None,
+) -> Response:
+    """Answer many questions over all processors; what comes in goes out as it is answered.
 
     A JSON list gives a list: a plan or a problem for each request. A CSV (any delimiter, decimal commas, UTF-8, UTF-16
     or Windows-1252) or a workbook gives its rows with columns of answers behind them; columns are called as the
@@ -83,27 +92,25 @@ async def post_batch(request: Request, processes: ProcessesState, limits: Limits
     """
     content = await request.body()
     if is_json(request):
+        if form is not None:
+            raise InvalidRequest("A JSON list is answered as a JSON list; format is for tables.", fields=("format",))
         documents = await run_in_threadpool(read_documents, content, limits)
         return StreamingResponse(answered_documents(documents, processes), media_type=JSON)
-    if media_type_of(request) == CSV:
-        return await run_in_threadpool(_csv_answer, content, processes, limits)
-    if media_type_of(request) == XLSX:
-        return await run_in_threadpool(_xlsx_answer, content, processes, limits)
-    raise unsupported_media(request, JSON, CSV, XLSX)
+    came_as = _FORMS.get(media_type_of(request))
+    if came_as is None:
+        raise unsupported_media(request, JSON, CSV, XLSX)
+    return await run_in_threadpool(_table_answer, content, came_as, form or came_as, processes, limits)
 
 
-def _csv_answer(content: bytes, processes: BatchProcesses, limits: Limits) -> Response:
-    table, dialect = read_csv(content, limits)
+def _table_answer(
+    content: bytes, came_as: TableForm, goes_as: TableForm, processes: BatchProcesses, limits: Limits
+) -> Response:
+    table, dialect = (read_xlsx(content, limits), Dialect()) if came_as == "xlsx" else read_csv(content, limits)
     layout = Layout.of(table)
-    chunks = csv_chunks(layout.header, answered_rows(table, layout, processes), dialect)
-    return _download(chunks, f"{CSV}; charset=utf-8", "plans.csv")
-
-
-def _xlsx_answer(content: bytes, processes: BatchProcesses, limits: Limits) -> Response:
-    table = read_xlsx(content, limits)
-    layout = Layout.of(table)
-    chunks = xlsx_chunks(layout.header, answered_rows(table, layout, processes), len(layout.kept))
-    return _download(chunks, XLSX, "plans.xlsx")
+    rows = answered_rows(table, layout, processes)
+    if goes_as == "xlsx":
+        return _download(xlsx_chunks(layout.header, rows, len(layout.kept)), XLSX, "plans.xlsx")
+    return _download(csv_chunks(layout.header, rows, dialect), f"{CSV}; charset=utf-8", "plans.csv")
 
 
 def _download(chunks: Iterator[bytes], media_type: str, name: str) -> Response:

@@ -59,6 +59,29 @@ def test_what_was_downloaded_can_be_uploaded(client: TestClient) -> None:
     assert posted(client, once) == once
 
 
+@pytest.mark.parametrize(("form", "media_type"), [("csv", CSV), ("xlsx", XLSX)])
+def test_rows_go_back_in_the_form_that_is_asked_for(client: TestClient, form: str, media_type: str) -> None:
+    """A CSV as a workbook, a workbook as CSV: the same cells."""
+    content = client.post("/plan/batch?format=xlsx", content=ROWS, headers={"content-type": CSV}).content
+    answer = client.post(f"/plan/batch?format={form}", content=content, headers={"content-type": XLSX})
+    assert answer.headers["content-type"].startswith(media_type)
+    sheet = CalamineWorkbook.from_filelike(io.BytesIO(content)).get_sheet_by_index(0).to_python()
+    if form == "csv":
+        assert [row["plan_id"] for row in rows_of(answer.content)] == [
+            row[sheet[0].index("plan_id")] for row in sheet[1:]
+        ]
+    else:
+        assert CalamineWorkbook.from_filelike(io.BytesIO(answer.content)).get_sheet_by_index(0).to_python() == sheet
+
+
+@pytest.mark.parametrize(("body", "media_type", "form"), [("[]", "application/json", "csv"), (ROWS, CSV, "ods")])
+def test_other_forms_are_refused(client: TestClient, body: str, media_type: str, form: str) -> None:
+    """Nothing that is asked for is passed over."""
+    headers = {"content-type": media_type}
+    answer = client.post(f"/plan/batch?format={form}", content=body, headers=headers)
+    assert [error.pointer for error in expect_problem(answer, "invalid-request").errors] == ["/format"]
+
+
 def test_a_row_of_a_plan_can_be_uploaded(client: TestClient) -> None:
     """The CSV of GET /plan asks the question that it answers: same columns, same figures."""
     asked = {"model": "llama-3.3-70b:Q4_K_M", "gpus": "2x rtx-3090", "context_tokens": "16384", "format": "csv"}
