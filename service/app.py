@@ -7,6 +7,7 @@ from functools import partial
 import structlog
 from fastapi import FastAPI
 
+from service.planning.access.ring import KeyRing
 from service.planning.batch.limits import Limits
 from service.planning.batch.processes import BatchProcesses
 from service.planning.batch.stored import stored_planner
@@ -29,11 +30,22 @@ from service.shells.rest import (
     rigs,
 )  # fmt: skip
 from service.shells.rest.body_limit import BodyLimit
+from service.shells.rest.gate import Gate
 from service.shells.rest.openapi import DESCRIPTION, describe, operation_id
-from service.shells.web import page
+from service.shells.web import page, sign_in
 from service.store.database import open_database
 
 log = structlog.get_logger(__name__)
+
+_SHELLS = (
+    plan, batch, plans, curves, compare, recommend, gpus, rigs, models, measurements, health, problems, page, sign_in,
+)  # fmt: skip
+_WRITES = {
+    "local": "needs a key; this machine itself needs none until the first is made with rigfit keys create",
+    "never": "needs a key",
+    "always": "open to everyone who reaches this service",
+}
+_READS = {False: "open to everyone who reaches this service", True: "needs a key"}
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -43,6 +55,7 @@ def create_app(settings: Settings) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         database = open_database(settings.database_url, connections=settings.max_database_connections)
         app.state.database = database
+        app.state.keys = KeyRing(database)
         app.state.remote = remote = RemoteModels(settings)
         app.state.planner = planner = Planner(
             StoredCatalogues(database, settings.catalogue_refresh_s), remote=lambda: remote
@@ -51,6 +64,7 @@ def create_app(settings: Settings) -> FastAPI:
             planner, partial(stored_planner, settings), settings.batch_processes
         )
         app.state.batch_limits = Limits(rows=settings.max_batch_rows)
+        log.info("access", writing=_WRITES[settings.writes_without_key], reading=_READS[settings.require_key_to_read])
         log.info("ready", database=database.url.render_as_string(hide_password=True))
         try:
             yield
@@ -69,8 +83,9 @@ def create_app(settings: Settings) -> FastAPI:
         max_upload_bytes=settings.max_upload_bytes,
         max_batch_bytes=settings.max_batch_bytes,
     )
-    shells = (plan, batch, plans, curves, compare, recommend, gpus, rigs, models, measurements, health, problems, page)
-    routers = [shell.router for shell in shells]
+    # added last, so that it stands in front: a body is read for those alone who may send it
+    app.add_middleware(Gate, settings=settings)
+    routers = [shell.router for shell in _SHELLS]
     if settings.slack_signing_secret is not None:
         from service.shells.slack.endpoints import slack_router  # noqa: PLC0415 - most installations have no Slack
 

@@ -97,6 +97,12 @@ class Settings(BaseSettings):
     max_model_fetches: PositiveInt = 8
     """Models that one process reads at once, from other hosts or uploads; more are refused as `rate-limited`."""
 
+    require_key_to_read: bool = False
+    """Whether asking and listing need an API key too; a browser is asked for one at /sign-in."""
+
+    writes_without_key: Literal["local", "never", "always"] = "local"
+    """Who may change catalogues without an API key: `local`, this machine itself until the first key is made."""
+
     public_url: str | None = None
     """Address at which people reach the service, for links in Slack; that of each request where it is not set."""
 

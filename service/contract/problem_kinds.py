@@ -15,6 +15,7 @@ class ProblemKind:
 
 _ROWS = (
     ("contradiction", "Contradiction", 409, "Two parts of the request exclude each other."),
+    ("forbidden", "Forbidden", 403, "The key that was sent has not the scope that this address needs."),
     ("forbidden-host", "Forbidden host", 403, "Models are not fetched from this host."),
     ("internal-error", "Internal error", 500, "The service failed; the same request may be tried again."),
     ("invalid-request", "Invalid request", 422, "The request is not JSON, or a field has no such meaning or value."),

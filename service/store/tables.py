@@ -1,4 +1,4 @@
-"""The tables, typed; every query lives beside its noun (gpus.py, models.py, plans.py, measurements.py)."""
+"""The tables, typed; every query lives beside its noun (gpus.py, keys.py, models.py …)."""
 
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
@@ -141,6 +141,24 @@ class SavedPlanTable(Table):
     rules_version: Mapped[str] = mapped_column(String(80))
     data_version: Mapped[str] = mapped_column(String(80))
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class ApiKeyTable(Table):
+    """A key that a caller shows: never itself, only its digest; a revoked one stays, so that its name is not reused.
+
+    Moments are null where the key does not expire, was not revoked, or was not used yet.
+    """
+
+    __tablename__ = "api_keys"
+
+    id: Mapped[str] = mapped_column(String(16), primary_key=True)
+    name: Mapped[str] = mapped_column(String(80), unique=True)
+    digest: Mapped[str] = mapped_column(String(64))
+    scopes: Mapped[list[str]] = mapped_column(JSON())
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    expires_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]
 
 
 class MeasurementTable(Table):

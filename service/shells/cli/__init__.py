@@ -230,6 +230,40 @@ def list_measurements(
         run(validate_as(MeasurementQuery, {"status": status, "gpu": gpu, "model": model, "limit": limit}))
 
 
+keys = typer.Typer(no_args_is_help=True, help="API keys: who may change catalogues, and read where that needs one.")
+app.add_typer(keys, name="keys")
+
+
+@keys.command("create")
+def create_key(
+    name: Annotated[str, typer.Argument(help="Whose key it is; the audit trail shows it.")],
+    scope: Annotated[list[str], typer.Option(help="What it may do: read, cards, models, measurements, audit.")],
+    days: Annotated[int | None, typer.Option(help="How long it is valid; for ever where not said.")] = None,
+) -> None:
+    """Make a key and show it, once."""
+    from service.shells.cli.keys import create  # noqa: PLC0415
+
+    with exit_on_problem(as_json=False):
+        create(name, scope, days)
+
+
+@keys.command("list")
+def list_keys() -> None:
+    """List every key that was made, with what it may do and when it was last used."""
+    from service.shells.cli.keys import print_keys  # noqa: PLC0415
+
+    print_keys()
+
+
+@keys.command("revoke")
+def revoke_key(name: Annotated[str, typer.Argument(help="The key's name.")]) -> None:
+    """Let a key open nothing any more."""
+    from service.shells.cli.keys import revoke  # noqa: PLC0415
+
+    with exit_on_problem(as_json=False):
+        revoke(name)
+
+
 def main() -> None:
     """Run the command line."""
     app()

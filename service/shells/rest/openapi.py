@@ -9,6 +9,7 @@ from fastapi.routing import APIRoute
 from service.contract.imports import ImportRequest
 from service.contract.problem import Problem
 from service.contract.rigs import ParseRequest
+from service.shells.rest.openapi_access import describe_access
 
 DESCRIPTION = (
     "Says where an inference engine puts every byte of a model on a rig of GPUs, whether it fits, and how fast it will "
@@ -54,6 +55,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
     for operations in document["paths"].values():
         for operation in operations.values():
             _drop_framework_error(operation["responses"])
+    describe_access(document)
     return document
 
 

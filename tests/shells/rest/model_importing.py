@@ -6,9 +6,9 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from service.app import create_app
 from service.settings import Settings
 from tests.remote.model_host import ModelHost
+from tests.shells.rest.local_client import local_client
 
 
 @contextmanager
@@ -23,5 +23,5 @@ def importing_client(database_url: str, host: ModelHost, **more: Any) -> Iterato
         ollama_url=f"{host.url}/ollama",
         **more,
     )
-    with TestClient(create_app(settings), raise_server_exceptions=False) as client:
+    with local_client(settings) as client:
         yield client

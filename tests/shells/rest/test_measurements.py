@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import pytest
 from starlette.testclient import TestClient
 
-from service.app import create_app
 from service.settings import Settings
 from tests.databases import Databases, migrate_and_seed
 from tests.measurements.printed import as_csv, as_json, as_jsonl, as_markdown, as_sql, row
+from tests.shells.rest.local_client import local_client
 from tests.shells.rest.test_plan import QUESTION
 from tests.shells.rest.test_problems import expect_problem
 
@@ -26,7 +26,7 @@ BODIES = {
 def measured(sqlite: Databases) -> Iterator[TestClient]:
     """A client of an application on a fresh seeded database."""
     settings = Settings(database_url=sqlite.copy_of("seeded", migrate_and_seed), max_request_bytes=200_000)
-    with TestClient(create_app(settings)) as client:
+    with local_client(settings) as client:
         yield client
 
 

@@ -12,8 +12,10 @@ from starlette.testclient import TestClient
 
 from service.app import create_app
 from service.contract.problem import MEDIA_TYPE
+from service.planning.access.keys import make_key
+from service.planning.access.scopes import SCOPES
 from service.settings import Settings
-from tests.databases import Databases, migrate_and_seed
+from tests.databases import Databases, migrate_and_seed, opened
 
 OPERATIONS = [
     (method.upper(), path)
@@ -25,9 +27,13 @@ OPERATIONS = [
 @pytest.fixture(scope="module")
 def described(sqlite: Databases) -> Iterator[OpenApiSchema]:
     """The schema of a running application on a seeded database."""
-    app = create_app(Settings(database_url=sqlite.copy_of("seeded", migrate_and_seed), model_hosts=()))
-    with TestClient(app):
-        yield schemathesis.openapi.from_asgi("/openapi.json", app)
+    settings = Settings(database_url=sqlite.copy_of("seeded", migrate_and_seed), model_hosts=())
+    app = create_app(settings)
+    with TestClient(app), opened(settings.database_url) as database:
+        key = make_key(database, "tests", SCOPES)
+        schema = schemathesis.openapi.from_asgi("/openapi.json", app)
+        schema.config.update(headers={"X-API-Key": key.text})
+        yield schema
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)

@@ -1,0 +1,111 @@
+"""Lets a request in that shows the key its address needs, or needs none."""
+
+from http.cookies import CookieError, SimpleCookie
+from typing import Final
+
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from service.contract.problem import problem
+from service.planning.access.needs import need_of
+from service.planning.access.ring import Holder, KeyRing
+from service.settings import Settings
+from service.shells.rest.caller import ANONYMOUS, CALLER, Caller, is_of_this_machine
+from service.shells.rest.problems import problem_response
+from service.shells.web.saved import prefers_page
+from service.shells.web.sign_in import COOKIE, sign_in_page
+
+HEADER: Final = "X-API-Key"
+CHALLENGE: Final = f'ApiKey realm="rigfit", header="{HEADER}"'
+_RAW_HEADER: Final = HEADER.lower().encode()
+
+
+class Gate:
+    """ASGI middleware that answers 401 without a valid key, and 403 to a key without the scope.
+
+    Requests that need no key and show none pass at once. The keys are `app.state.keys`.
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self.app = app
+        self._reading_needs_key = settings.require_key_to_read
+        self._writes_without_key = settings.writes_without_key
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, with its caller, or refuse it."""
+        if scope["type"] == "http":
+            need = need_of(scope["method"], scope["path"].removeprefix(scope.get("root_path", "")))
+            is_open = need is None or (need == "read" and not self._reading_needs_key)
+            shown = _shown(scope)
+            if shown is not None or not is_open:
+                refusal = await self._refusal(scope, shown, need if not is_open else None)
+                if refusal is not None:
+                    await refusal(scope, receive, send)
+                    return
+        await self.app(scope, receive, send)
+
+    async def _refusal(self, scope: Scope, shown: str | None, need: str | None) -> Response | None:
+        """Why the request may not pass; None where it may, then with its caller in the scope."""
+        ring: KeyRing = scope["app"].state.keys
+        try:
+            if not ring.is_fresh:
+                await run_in_threadpool(ring.refresh)
+        except SQLAlchemyError:
+            return _answer(scope, "not-ready", "The database does not answer, so keys cannot be checked.")
+        if shown is None and need == "read":
+            shown = _cookie(scope)
+        holder = None if shown is None else ring.holder(shown)
+        if holder is not None:
+            return self._of_holder(scope, holder, need)
+        if shown is None and need != "read" and self._is_open_to(scope, ring):
+            scope[CALLER] = ANONYMOUS
+            return None
+        return _unauthorized(scope, need or "read", is_wrong=shown is not None)
+
+    def _of_holder(self, scope: Scope, holder: Holder, need: str | None) -> Response | None:
+        if need not in {None, "read", *holder.scopes}:
+            detail = f"The key {holder.name} has no scope {need}, which this needs."
+            return _answer(scope, "forbidden", detail)
+        scope[CALLER] = Caller(name=holder.name, key_id=holder.key_id)
+        return None
+
+    def _is_open_to(self, scope: Scope, ring: KeyRing) -> bool:
+        """Whether what needs a key may be done without: on the machine itself, until the first key is made."""
+        if self._writes_without_key == "local":
+            return ring.is_empty and is_of_this_machine(scope)
+        return self._writes_without_key == "always"
+
+
+def _shown(scope: Scope) -> str | None:
+    for name, value in scope["headers"]:
+        if name == _RAW_HEADER:
+            text: str = value.decode("latin-1")
+            return text.strip()
+    return None
+
+
+def _cookie(scope: Scope) -> str | None:
+    """The key that a browser was given at /sign-in; it counts for reading alone, so that no page can write with it."""
+    try:
+        held = SimpleCookie(Headers(scope=scope).get("cookie", "")).get(COOKIE)
+    except CookieError:
+        return None
+    return None if held is None else held.value
+
+
+def _unauthorized(scope: Scope, need: str, *, is_wrong: bool) -> Response:
+    if scope["method"] == "GET" and prefers_page(Request(scope)):
+        query = scope["query_string"].decode("latin-1")
+        target = f"{scope['path']}?{query}" if query else scope["path"]
+        return sign_in_page(target, status=401, challenge=CHALLENGE, is_wrong=is_wrong)
+    said = "The key is unknown, expired or revoked" if is_wrong else "This needs a key"
+    detail = f"{said}: send one with the scope {need} as {HEADER} (rigfit keys create NAME --scope {need})."
+    return _answer(scope, "unauthorized", detail, {"WWW-Authenticate": CHALLENGE})
+
+
+def _answer(scope: Scope, slug: str, detail: str, headers: dict[str, str] | None = None) -> Response:
+    return problem_response(problem(slug, detail, instance=scope["path"]), headers)
