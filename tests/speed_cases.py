@@ -27,6 +27,7 @@ from service.planning.settings import settings_of
 from service.planning.sources import Sources
 
 CASES = Path(__file__).parent / "speed" / "cases.jsonl"
+BUILD_OPTIONS = Path(__file__).parent / "speed" / "build_options.json"
 
 # Measured on a pull request before it was merged: the first build that has it stands for what was run.
 MERGED: Mapping[tuple[str | None, str | None], str] = {("tensor", "2026-02"): "2026-04"}
@@ -111,7 +112,7 @@ def _each(engine: str) -> Iterator[tuple[SpeedCase | None, tuple[str, str]]]:
 
 
 def _case(row: Mapping[str, Any]) -> SpeedCase:
-    choice = placed(row["request"])
+    choice = placed(row["request"], day=row["date"])
     workload = choice.question.workload
     return SpeedCase(
         id=row["id"],
@@ -123,14 +124,30 @@ def _case(row: Mapping[str, Any]) -> SpeedCase:
         reference=row["request"]["model"],
         depth_tokens=workload.cached_tokens + workload.prompt_tokens + workload.output_tokens,
         rig=choice.question.rig,
-        work=work_of(choice),
+        work=replace(work_of(choice), tuned=_tuned(row["source"])),
     )
 
 
-def placed(stated: Mapping[str, Any]) -> Choice:
-    """The choice that a fully stated request leaves, without compute buffers, which speed does not depend on."""
+def _tuned(source: str) -> bool | None:
+    """Whether a build was made with 16-bit floats before that was the default, None where nothing is said."""
+    return True if any(f"/{file}" in source for file in _sixteen_bit_files()) else None
+
+
+@cache
+def _sixteen_bit_files() -> tuple[str, ...]:
+    return tuple(json.loads(BUILD_OPTIONS.read_text("utf-8"))["GGML_SYCL_F16"]["on"])
+
+
+def placed(stated: Mapping[str, Any], *, day: str | None = None) -> Choice:
+    """The choice that a fully stated request leaves, without compute buffers, which speed does not depend on.
+
+    day: on which it was measured, which may be more exact than the build's month.
+    """
     engine = dict(stated["engine"])
-    engine["date"] = MERGED.get((engine.get("split_mode"), engine.get("date")), engine.get("date"))
+    month = engine.get("date")
+    if month is not None and day is not None and day.startswith(month):
+        engine["date"] = day
+    engine["date"] = MERGED.get((engine.get("split_mode"), month), engine.get("date"))
     request = validate_request({**stated, "engine": engine})
     sources = _sources()
     workload = workload_of(request.workload)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from service.core.timing.generations import CUDA_GENERATIONS
+from service.core.timing.generations import CUDA_GENERATIONS, TENSOR_CORES
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,7 @@ _CUDA: Final = {
     "multiprocessor_bytes": Prior(7.0, 0.2),
     "cache_fraction": Prior(1.0),
     "attention_fraction": Prior(0.25, 0.3),
+    "scattered_factor": Prior(1.0),
     "unfused_factor": Prior(2.2, 0.5),
     "kernel_s": Prior(5.5e-6, 0.3),
     "expert_kernel_s": Prior(12e-6, 0.6),
@@ -32,6 +33,9 @@ _CUDA: Final = {
     "old_build_factor": Prior(2.06, 0.2),
     "batch_fraction": Prior(0.6, 0.5),
     "prefill_fraction": Prior(0.9, 0.3),
+    "matrix_fraction": Prior(0.0),
+    "unpacking_fraction": Prior(0.0),
+    "superblock_factor": Prior(1.0),
     "half_precision_factor": Prior(1.4, 0.3),
     "expert_rows": Prior(115.0, 0.3),
     "prefill_attention_fraction": Prior(0.6, 0.4),
@@ -80,6 +84,43 @@ _OTHERS: Final = {
     "slow_2024_factor": Prior(1.2, 0.2),
     "slow_2025_factor": Prior(1.3, 0.4),
 }
+# What prompts reach, by the kernels that a backend has.
+# ROCm: matrix units, llama.cpp's own kernels. 17 of 59.4 TFLOPS on RDNA 3.5, 33 of 123 on RDNA 3 (llama.cpp pull
+# requests 18666 and 17576); without them integer dot products, 27 of 41 TFLOPS on RDNA 2 (12135).
+# Vulkan: integer dot products, 30 of 41 TFLOPS on RDNA 2, twice what 16-bit products reach (12135).
+# SYCL: oneDNN, 59 of 39 TFLOPS of the lanes of an Arc A770 by its matrix units (ollama pull request 2458).
+# Attention: the lower end of the range of the study, 0.2 of what prompts reached there, as no matrix units compute it.
+_KERNELS: Final = {
+    "metal": {},
+    "rocm": {
+        "matrix_fraction": Prior(0.3, 0.3),
+        "prefill_fraction": Prior(0.65, 0.3),
+        "prefill_attention_fraction": Prior(0.2, 0.5),
+    },
+    "vulkan": {
+        "prefill_fraction": Prior(0.65, 0.3),
+        "superblock_factor": Prior(2.0, 0.2),
+        "prefill_attention_fraction": Prior(0.2, 0.5),
+    },
+    "sycl": {
+        "scattered_factor": Prior(3.1, 0.2),
+        "prefill_fraction": Prior(1.5, 0.2),
+        "unpacking_fraction": Prior(1.0, 0.3),
+        "prefill_attention_fraction": Prior(0.07, 0.5),
+    },
+}
+# Builds before: rocBLAS has 4.5 of 59.4 TFLOPS on RDNA 3.5 (ROCm/legacy-rocm-build issue 4748), and kernels for others;
+# Vulkan with small tiles has 1 / 1.36, 1 / 1.50 and 1 / 1.76 by type (llama.cpp pull request 18749); SYCL with 32-bit
+# floats 1 / 2.43 (23996).
+_SMALL_TILES: Final = Prior(1 / 1.53, 0.15)
+_WIDE_FLOATS: Final = Prior(1 / 2.43, 0.15)
+_UNTUNED: Final = {
+    "rocm": {"RDNA 3.0": Prior(1.0), "RDNA 3.5": Prior(4.5 / 59.4 / 0.3, 0.3), "RDNA 4.0": Prior(1.0, 0.2)},
+    "sycl": {"Xe-HPG": _WIDE_FLOATS, "Xe2-HPG": _WIDE_FLOATS},
+    "vulkan": {"RDNA 3.0": _SMALL_TILES, "RDNA 3.5": _SMALL_TILES, "RDNA 4.0": _SMALL_TILES},
+}
+# 68 TFLOPS of an RTX 3090, whose lanes have 36 (llama.cpp pull request 12135)
+_TENSOR_CORES_FACTOR: Final = Prior(68 / 71 / 0.65, 0.2)
 _PROCESSOR: Final = {
     "bandwidth_fraction": Prior(0.46, 0.4),
     "cache_fraction": Prior(0.5),
@@ -125,6 +166,7 @@ def priors(generations: Mapping[str, frozenset[str]]) -> dict[str, Prior]:
             "prefill_fraction": Prior(prefill, 0.5),
             "expert_rows": Prior(rows, 0.4),
             **_OTHER_REDUCTIONS[backend],
+            **_KERNELS[backend],
         }
         found |= {f"{backend}.{name}": prior for name, prior in rows_of.items()}
     found |= {f"cpu.{name}": prior for name, prior in {**_CUDA, **_OTHERS, **_PROCESSOR}.items()}
@@ -133,9 +175,12 @@ def priors(generations: Mapping[str, frozenset[str]]) -> dict[str, Prior]:
         found[f"cuda/{label}.prefill_factor"] = prefill_factor
         found[f"cuda/{label}.flops_per_j"] = per_joule
     for backend, labels in generations.items():
-        for label in sorted(labels):
+        for label in sorted(labels | set(_UNTUNED.get(backend, ()))):
             found[f"{backend}/{label}.reading_factor"] = Prior(1.0, _GENERATION_SPREAD)
-            found[f"{backend}/{label}.prefill_factor"] = Prior(1.0, _GENERATION_PREFILL_SPREAD)
+            usual = Prior(1.0, _GENERATION_PREFILL_SPREAD)
+            found[f"{backend}/{label}.prefill_factor"] = _TENSOR_CORES_FACTOR if label == TENSOR_CORES else usual
+    for backend, untuned in _UNTUNED.items():
+        found |= {f"{backend}/{label}.untuned_factor": prior for label, prior in untuned.items()}
     found["shared_power_fraction"] = SHARED_POWER_PRIOR
     assert set(_CUDA_GENERATIONS) == {generation.label for generation in CUDA_GENERATIONS}
     return found

@@ -213,9 +213,12 @@ _INTRODUCTION = (
 _MISSING = """\
 * **Rows and tensors over cards**: what a meeting costs depends on the host's processor and slots, which measurements
   do not state; the same split took 140 us a meeting on one host and 250 us on another.
-* **Prompts on ROCm, Vulkan and SYCL**: whether a build has matrix kernels for a card and a type decides over a factor
-  of three; which build brought which is not known.
-* **Missing kernels per type** on SYCL (IQ4_NL, early Q8_0) and Vulkan (BF16).
+* **Prompts on ROCm and Vulkan**: two types of cards have nearly all measurements. Attention at great depth, mixtures
+  under ROCm, and models above 30B under Vulkan in builds of 2025 are missed by up to a factor of two; drivers (RADV or
+  AMDVLK, versions of ROCm) are not stated.
+* **Prompts on SYCL**: one type of card. Products of 16-bit floats were an option of the build until June 2026: a plan
+  takes what was the default. Types that are not laid out anew (IQ4_NL) and experts take longer than predicted.
+* **BF16 on Vulkan**, and models that fill the memory of two cards there: nine times slower than predicted.
 * **First tokens of a server**: what llama-server does besides the prompt, some tenths of a second, is not counted.
 * **Processors**: their cores and memory channels are in no catalogue; state the bandwidth of main memory.
 * **Memory that spills** out of a card into main memory is not predicted: such a plan does not fit.

@@ -7,13 +7,13 @@ from benchmarks.calibration.fit import Stage
 from benchmarks.calibration.priors import Prior
 
 _DECODE: Final = (
-    "bandwidth_fraction", "multiprocessor_bytes", "cache_fraction", "attention_fraction", "unfused_factor", "kernel_s",
-    "expert_kernel_s", "token_s", "device_s", "old_build_factor",
+    "bandwidth_fraction", "multiprocessor_bytes", "cache_fraction", "attention_fraction", "scattered_factor",
+    "unfused_factor", "kernel_s", "expert_kernel_s", "token_s", "device_s", "old_build_factor",
 )  # fmt: skip
 _PREFILL: Final = (
-    "prefill_fraction", "half_precision_factor", "expert_rows", "prefill_attention_fraction", "prefill_unfused_factor",
-    "prefill_kernel_s", "prompt_s", "ubatch_device_s", "pipelined_fraction", "slow_2023_factor", "slow_2024_factor",
-    "slow_2025_factor",
+    "prefill_fraction", "matrix_fraction", "unpacking_fraction", "superblock_factor", "half_precision_factor",
+    "expert_rows", "prefill_attention_fraction", "prefill_unfused_factor", "prefill_kernel_s", "prompt_s",
+    "ubatch_device_s", "pipelined_fraction", "slow_2023_factor", "slow_2024_factor", "slow_2025_factor",
 )  # fmt: skip
 # errors beyond this count less and less: twice the scatter of one source's repeats over builds (speed study)
 _DECODE_SCATTER: Final = {"cuda": 0.05, "metal": 0.06, "rocm": 0.06, "vulkan": 0.06, "sycl": 0.1, "cpu": 0.2}
@@ -42,7 +42,7 @@ def _of(backend: str, priors: dict[str, Prior]) -> Iterator[Stage]:
     )  # fmt: skip
     yield Stage(
         name="prefill", backend=backend, splits=_SERIAL, metrics=("prefill_tokens_per_s",), scatter=prefill,
-        constants=named(*_PREFILL) + of_generations("prefill_factor", "flops_per_j") + shared,
+        constants=named(*_PREFILL) + of_generations("prefill_factor", "untuned_factor", "flops_per_j") + shared,
     )  # fmt: skip
     yield Stage(
         name="streams", backend=backend, splits=_SERIAL, metrics=("aggregate_decode_tokens_per_s",), scatter=0.1,

@@ -16,11 +16,15 @@ class BackendConstants:
     Reading. bandwidth_fraction: of the advertised bandwidth that the weights come at. multiprocessor_bytes: bytes that
     one multiprocessor asks for in a clock, which caps cards with few of them for their memory; 0 for no cap.
     cache_fraction: of the weights' rate at which a cache comes. attention_fraction: of the FP32 rate that attention
-    reaches for one token. unfused_factor: by how much attention takes longer without flash attention.
+    reaches for one token. scattered_factor: of weights in blocks that lie across words, and that the backend does not
+    reorder. unfused_factor: by how much attention takes longer without flash attention.
     Time that does not depend on bytes. kernel_s, expert_kernel_s: for a matrix, and for a stack of experts. token_s:
     for a token. device_s: for every further card that it passes. old_build_factor: of these in builds before September
     2024. batch_fraction: of the prompt rate that the further tokens of a step reach.
     Prompts. prefill_fraction: of two operations per FP32 lane and clock, four where a multiprocessor has 64 lanes.
+    matrix_fraction: of the rate of a card's matrix units, where kernels use them; 0 where none does.
+    unpacking_fraction: of the weights' rate at which they are written out for a library's product; 0 where kernels take
+    them as stored. superblock_factor: of prompts by K- and I-quants in builds that have no kernels for them.
     half_precision_factor: 16-bit weights against quantised ones. expert_rows: with how many rows an expert's matrix
     takes twice its arithmetic. prefill_attention_fraction, prefill_unfused_factor: of attention against that rate.
     prefill_kernel_s: per matrix and ubatch. prompt_s: per prompt. ubatch_device_s: per further card and ubatch.
@@ -35,6 +39,7 @@ class BackendConstants:
     multiprocessor_bytes: float
     cache_fraction: float
     attention_fraction: float
+    scattered_factor: float
     unfused_factor: float
     kernel_s: float
     expert_kernel_s: float
@@ -43,6 +48,9 @@ class BackendConstants:
     old_build_factor: float
     batch_fraction: float
     prefill_fraction: float
+    matrix_fraction: float
+    unpacking_fraction: float
+    superblock_factor: float
     half_precision_factor: float
     expert_rows: float
     prefill_attention_fraction: float
@@ -65,13 +73,15 @@ class BackendConstants:
 class GenerationConstants:
     """How one generation differs from its backend.
 
-    reading_factor: of bandwidth_fraction. prefill_factor: of prefill_fraction. flops_per_j: operations of a prompt
-    that the card's power pays for, which caps cards with little power for their size; 0 for no cap. n_decode,
-    n_prefill: measurements of such cards that took part.
+    reading_factor: of bandwidth_fraction. prefill_factor: of prefill_fraction or matrix_fraction. untuned_factor: of
+    prompts in builds without kernels made for its matrix units. flops_per_j: operations of a prompt that the card's
+    power pays for, which caps cards with little power for their size; 0 for no cap. n_decode, n_prefill: measurements
+    of such cards that took part.
     """
 
     reading_factor: float = 1.0
     prefill_factor: float = 1.0
+    untuned_factor: float = 1.0
     flops_per_j: float = 0.0
     n_decode: int = 0
     n_prefill: int = 0
@@ -111,9 +121,28 @@ OLD_PREFILL: Final = (
     Slowness(date(2024, 10, 1), "slow_2024_factor"),
     Slowness(date(2025, 10, 1), "slow_2025_factor"),
 )
+TUNED_SINCE: Final = {"rocm": date(2025, 12, 1), "vulkan": date(2026, 1, 13), "sycl": date(2026, 6, 2)}
+"""Builds whose products are made for matrix units: own kernels instead of rocBLAS and large tiles on cards of AMD, and
+16-bit floats by default under SYCL.
+
+Source: llama.cpp pull requests 17156 (RDNA 4) and 17576 (RDNA 3) for ROCm, 18749 for Vulkan, 23996 for SYCL.
+"""
+SUPERBLOCKS_SINCE: Final = date(2025, 11, 1)
+"""K- and I-quants by integer dot products under Vulkan. Source: llama.cpp pull request 16536."""
+REORDERED_SINCE: Final = {
+    "sycl": {
+        "q4_0": date(2025, 2, 24), "q4_K": date(2025, 5, 15), "q6_K": date(2025, 6, 9), "q8_0": date(2026, 4, 14),
+        "q5_K": date(2026, 5, 1),
+    },
+}  # fmt: skip
+"""Types of weights whose blocks a backend lays out anew, so that neighbouring lanes read neighbouring words.
+
+Source: llama.cpp pull requests 12035, 13109, 13885, 21527 (opened on 6 April 2026, measured on the 21st) and 22152;
+days of the merges to a week or two.
+"""
 
 BACKEND_FIELDS: Final = tuple(field.name for field in fields(BackendConstants))
-GENERATION_FIELDS: Final = ("reading_factor", "prefill_factor", "flops_per_j")
+GENERATION_FIELDS: Final = ("reading_factor", "prefill_factor", "untuned_factor", "flops_per_j")
 TAKEN_AS: Final = {"rpc": "cuda"}
 """Backends nothing was measured of, as which they are taken: a card behind a network may be any."""
 SHARED_POWER: Final = "shared_power_fraction"

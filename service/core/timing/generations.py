@@ -38,14 +38,24 @@ _BY_CAPABILITY: Final = {
 _COMMON_LANES: Final = 128
 
 
+TENSOR_CORES: Final = "NVIDIA with tensor cores"
+_TENSOR_CORES_SINCE: Final = (7, 0)
+# Generations whose advertised FP32 rate counts two instructions a clock and lane, which products of matrices do not
+# issue. Source: VOPD, "RDNA3" instruction set architecture reference guide, AMD (2023).
+_DUAL_ISSUE: Final = frozenset({"RDNA 3.0", "RDNA 3.5", "RDNA 4.0"})
+
+
 def generation_label(gpu: Gpu) -> str | None:
     """Generation under which a card's constants are kept; None where it is not known.
 
-    NVIDIA's compute capability tells it under CUDA, elsewhere the name of the architecture.
+    NVIDIA's compute capability tells it under CUDA. Vulkan has the same matrix extension for all
+    NVIDIA cards with tensor cores (VK_NV_cooperative_matrix2). Elsewhere it is the name of the architecture.
     """
     if gpu.compute_capability is not None and gpu.backend in ("cuda", "rpc"):
         found = _BY_CAPABILITY.get(gpu.compute_capability)
         return found.label if found else None
+    if gpu.compute_capability is not None and gpu.compute_capability >= _TENSOR_CORES_SINCE:
+        return TENSOR_CORES
     return gpu.generation if gpu.backend not in ("cuda", "rpc") else None
 
 
@@ -58,3 +68,10 @@ def lanes_per_multiprocessor(gpu: Gpu) -> int:
 def multiprocessor_clocks_per_s(gpu: Gpu) -> float | None:
     """Number of multiprocessors * clock, from the FP32 rate: two operations per lane and clock."""
     return None if gpu.fp32_flops is None else gpu.fp32_flops / (2 * lanes_per_multiprocessor(gpu))
+
+
+def lane_flops(gpu: Gpu) -> float | None:
+    """FP32 rate of one instruction a clock and lane, which is what products of matrices issue."""
+    if gpu.fp32_flops is None:
+        return None
+    return gpu.fp32_flops / (2 if gpu.generation in _DUAL_ISSUE else 1)

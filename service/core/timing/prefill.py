@@ -1,8 +1,9 @@
 """How long a prompt takes: arithmetic of every stage, overlapped where the engine pipelines."""
 
+from datetime import date
 from math import sqrt
 
-from service.core.timing.constants import OLD_PREFILL
+from service.core.timing.constants import OLD_PREFILL, SUPERBLOCKS_SINCE, TUNED_SINCE
 from service.core.timing.processor import Processor, Processors
 from service.core.timing.reductions import exchange_s, meeting_s
 from service.core.timing.work import Part, Work
@@ -10,6 +11,8 @@ from service.core.timing.work import Part, Work
 # Batches below this are computed where their weights lie. Source: ggml_backend_cuda_device_offload_op,
 # min_batch_size, ggml/src/ggml-cuda/ggml-cuda.cu (llama.cpp in llama-cpp-python 0.3.36).
 _LEAST_OFFLOADED_TOKENS = 32
+# a 16-bit float, written and read
+_UNPACKED_BYTES = 4
 
 
 def prefill_s(work: Work, processors: Processors) -> float | None:
@@ -66,6 +69,7 @@ def stage_s(work: Work, part: Part, processor: Processor) -> float | None:
     keeps, slow = processor.limited.prefill_fraction, slowness(work, processor)
     rows = work.prompt_tokens / work.ubatches
     matrices_s = slow * matrices_flops(work, part, rows, processor) / (rates[work.weights.half_precision] * keeps)
+    matrices_s = matrices_s * missing_kernels(work, processor) + unpacking_s(work, part, rows, processor)
     reading_s = work.ubatches * (part.dense_bytes + work.experts_read(part, rows)) / reading
     unfused = 1.0 if work.flash_attention else processor.constants.prefill_unfused_factor
     attention_s = slow * unfused * part.prompt_attention_flops / (attention * keeps)
@@ -85,6 +89,36 @@ def matrices_flops(work: Work, part: Part, rows: float, processor: Processor) ->
     crowding = 1 + processor.constants.expert_rows / (rows * weights.used_fraction)
     experts = part.expert_bytes * weights.used_fraction * weights.expert_flops_per_byte
     return work.prompt_tokens * (dense + crowding * work.expert_stretch * experts)
+
+
+def missing_kernels(work: Work, processor: Processor) -> float:
+    """How much longer products take in a build that lacks kernels for these weights or this card.
+
+    Before December 2025 quantised weights on AMD's matrix units were left to rocBLAS, which has hardly any kernels for
+    some generations; before January 2026 Vulkan's tiles were small on them, and before November 2025 it had integer dot
+    products for blocks of 32 only; before June 2026 SYCL multiplied 32-bit floats by default. Source: pull requests
+    beside the dates.
+    """
+    tuned = work.tuned
+    if tuned is None:
+        tuned = work.built is None or work.built >= TUNED_SINCE.get(processor.backend, date.min)
+    factor = 1.0 if tuned else 1 / processor.untuned_factor
+    if work.weights.superblocks and work.built is not None and work.built < SUPERBLOCKS_SINCE:
+        factor *= processor.constants.superblock_factor
+    return factor
+
+
+def unpacking_s(work: Work, part: Part, rows: float, processor: Processor) -> float:
+    """Time to write out quantised weights as 16-bit floats for a library's product, and to read those, every ubatch.
+
+    Source: ggml_sycl_op_mul_mat_sycl, ggml/src/ggml-sycl/ggml-sycl.cpp (llama.cpp in llama-cpp-python 0.3.36).
+    """
+    weights, share = work.weights, processor.constants.unpacking_fraction
+    if not share or not processor.reading_bytes_per_s or weights.half_precision:
+        return 0.0
+    operations = part.dense_bytes * weights.dense_flops_per_byte
+    operations += work.experts_read(part, rows) * weights.expert_flops_per_byte
+    return work.ubatches * operations / 2 * _UNPACKED_BYTES / (processor.reading_bytes_per_s * share)
 
 
 def slowness(work: Work, processor: Processor) -> float:

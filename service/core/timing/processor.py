@@ -14,7 +14,7 @@ from service.core.timing.assumed import (
     TENSOR_RATE_FRACTION,
 )
 from service.core.timing.constants import BackendConstants, Calibration, GenerationConstants
-from service.core.timing.generations import generation_label, multiprocessor_clocks_per_s
+from service.core.timing.generations import generation_label, lane_flops, multiprocessor_clocks_per_s
 from service.core.types import Gpu, Host, Rig
 
 # How sharply the lower of two limits wins: cards between them lose little. Source: best of 1.5 to 10 on CUDA decode.
@@ -30,7 +30,8 @@ class Processor:
     """What one device reaches; None where a figure that it takes is not known.
 
     reading_bytes_per_s: weights in decode. caching_bytes_per_s: a cache. attention_flops_per_s: attention of one token.
-    prompt_flops_per_s: matrices of a prompt, as [quantised, 16-bit]. prompt_attention_flops_per_s: its attention.
+    prompt_flops_per_s: matrices of a prompt, as [quantised, 16-bit]. untuned_factor: of these in builds without kernels
+    made for the card's matrix units. prompt_attention_flops_per_s: its attention.
     link_bytes_per_s: weights copied to it.
     """
 
@@ -42,6 +43,7 @@ class Processor:
     attention_flops_per_s: float | None
     prompt_flops_per_s: tuple[float, float] | None
     prompt_attention_flops_per_s: float | None
+    untuned_factor: float = 1.0
     link_bytes_per_s: float = 0.0
     limited: LimitedSpeed
     basis: Basis
@@ -79,6 +81,7 @@ def card_processor(gpu: Gpu, assumptions: Assumptions, calibration: Calibration)
         caching_bytes_per_s=None if reading is None else reading * backend.cache_fraction,
         attention_flops_per_s=None if gpu.fp32_flops is None else gpu.fp32_flops * backend.attention_fraction,
         prompt_flops_per_s=prompt,
+        untuned_factor=generation.untuned_factor,
         prompt_attention_flops_per_s=_prompt_attention(gpu, backend, generation, prompt),
         link_bytes_per_s=LINK_FRACTION
         * pcie_bytes_per_s(gpu.pcie_gen or ASSUMED_PCIE[0], gpu.pcie_lanes or ASSUMED_PCIE[1]),
@@ -135,11 +138,13 @@ def prompt_rates(
     Not the marketed tensor rate, which differs more between cards of one generation than their speed does.
     Source: speed study; a card with little power for its size (L40, RTX 6000 Ada) is slower than its clock says.
     """
-    clocks = multiprocessor_clocks_per_s(gpu)
+    clocks, lanes = multiprocessor_clocks_per_s(gpu), lane_flops(gpu)
     if clocks is not None and gpu.backend in ("cuda", "rpc"):
         rate = clocks * _TENSOR_CORE_FLOPS_PER_CLOCK * backend.prefill_fraction * generation.prefill_factor
-    elif gpu.fp32_flops is not None:
-        rate = 2 * gpu.fp32_flops * backend.prefill_fraction * generation.prefill_factor
+    elif gpu.fp16_tensor_flops is not None and backend.matrix_fraction:
+        rate = gpu.fp16_tensor_flops * backend.matrix_fraction * generation.prefill_factor
+    elif lanes is not None:
+        rate = 2 * lanes * backend.prefill_fraction * generation.prefill_factor
     elif gpu.fp16_tensor_flops is not None:
         rate = gpu.fp16_tensor_flops * TENSOR_RATE_FRACTION
         return rate, rate

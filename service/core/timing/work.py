@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal, TypeAlias
 
-from service.core.types import Gpu
+from service.core.types import Gpu, TensorType
 
 Arrangement: TypeAlias = Literal["serial", "row", "tensor"]
 """One card after the other; matrices cut by rows over the cards; every layer cut over the cards."""
@@ -54,12 +54,16 @@ class Weights:
 
     used_fraction: share of the routed experts that one token uses. dense_flops_per_byte, expert_flops_per_byte: two
     operations for every weight, by the bytes it is stored in. half_precision: whether most of them are 16-bit floats.
+    superblocks: whether most of them are in blocks of 256, as K-quants are. type_fractions: shares of their bytes by
+    tensor type.
     """
 
     used_fraction: float = 0.0
     dense_flops_per_byte: float
     expert_flops_per_byte: float = 0.0
     half_precision: bool = False
+    superblocks: bool = False
+    type_fractions: tuple[tuple[TensorType, float], ...] = ()
 
     def expert_fraction(self, tokens: float) -> float:
         """Expected share of the routed experts that `tokens` tokens of one step use together.
@@ -88,7 +92,8 @@ class Exchange:
 class Work:
     """All of it: cards in the order in which they work, the host, and how they work together.
 
-    built: the date of the build, None for the newest known. copies: how many
+    built: the date of the build, None for the newest known. tuned: whether its products are made for matrix units, None
+    for what builds of that date have by default. copies: how many
     of a prompt's ubatches may be under way at once.
     """
 
@@ -103,6 +108,7 @@ class Work:
     copies: int = 1
     flash_attention: bool = True
     built: date | None = None
+    tuned: bool | None = None
 
     @property
     def expert_stretch(self) -> float:

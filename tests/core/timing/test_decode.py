@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.core.speed import Assumptions
+from service.core.tensor_types import TENSOR_TYPE_BY_NAME
 from service.core.timing.assumed import ASSUMED_RAM_BANDWIDTH_BYTES_PER_S
 from service.core.timing.constants import CALIBRATION
-from service.core.timing.decode import Decode, decode
+from service.core.timing.decode import Decode, decode, scattering
 from service.core.timing.work import Exchange, Part, Weights, Work
 from tests.core.timing.machines import AMPERE, PLAIN, A, part, rates, work
 
@@ -170,3 +171,26 @@ def test_more_bandwidth_never_slows(bandwidth: float, factor: float, size_bytes:
         for each in (bandwidth, bandwidth * factor)
     )
     assert fast.step_s <= slow.step_s
+
+
+@pytest.mark.parametrize(
+    ("name", "built", "scattered"),
+    [
+        ("iq4_nl", None, True),
+        ("q8_0", date(2026, 4, 6), True),
+        ("q8_0", date(2026, 4, 21), False),
+        ("q8_0", None, False),
+        ("q4_1", None, False),
+        ("q4_K", date(2026, 4, 6), False),
+        ("f16", None, False),
+    ],
+)
+def test_blocks_across_words_are_slow_unless_laid_out_anew(name: str, built: date | None, scattered: bool) -> None:
+    """Under SYCL, by the type's block and by what the build reorders; no other backend minds."""
+    weights = Weights(dense_flops_per_byte=4.0, type_fractions=((TENSOR_TYPE_BY_NAME[name], 1.0),))
+    arc = replace(AMPERE, backend="sycl", generation="Xe2-HPG", compute_capability=None)
+    asked = work(part(arc), weights=weights, built=built)
+    factor = CALIBRATION.backends["sycl"].scattered_factor
+    assert factor > 2
+    assert scattering(asked, rates(asked).cards[0]) == (factor if scattered else 1.0)
+    assert scattering(asked, rates(work(part())).cards[0]) == 1.0

@@ -7,8 +7,10 @@ import pytest
 from service.core.timing.constants import CALIBRATION
 from service.core.timing.generations import (
     CUDA_GENERATIONS,
+    TENSOR_CORES,
     CudaGeneration,
     generation_label,
+    lane_flops,
     multiprocessor_clocks_per_s,
 )
 from tests.core.timing.machines import AMPERE
@@ -23,9 +25,19 @@ def test_every_generation_is_found_by_its_compute_capability(generation: CudaGen
 
 
 def test_other_backends_go_by_the_architecture() -> None:
-    """Under Vulkan an NVIDIA card is what its maker calls it."""
-    assert generation_label(replace(AMPERE, backend="vulkan")) == "Ampere"
+    """Under Vulkan all NVIDIA cards with tensor cores have the same matrices; others are as their maker says."""
+    assert generation_label(replace(AMPERE, backend="vulkan")) == TENSOR_CORES
+    pascal = replace(AMPERE, backend="vulkan", generation="Pascal", compute_capability=(6, 1))
+    assert generation_label(pascal) == "Pascal"
     assert generation_label(replace(AMPERE, compute_capability=None)) is None
+
+
+def test_lanes_that_issue_twice_count_once() -> None:
+    """RDNA 3's advertised rate counts two instructions a clock; products of matrices issue one."""
+    radeon = replace(AMPERE, backend="rocm", compute_capability=None, fp32_flops=60e12)
+    assert lane_flops(replace(radeon, generation="RDNA 3.0")) == 30e12
+    assert lane_flops(replace(radeon, generation="RDNA 2.0")) == 60e12
+    assert lane_flops(replace(radeon, fp32_flops=None)) is None
 
 
 def test_multiprocessors_and_clock_come_from_the_fp32_rate() -> None:

@@ -6,9 +6,10 @@ from datetime import date
 import pytest
 
 from service.core.timing.constants import CALIBRATION
-from service.core.timing.prefill import prefill_s, stage_s
+from service.core.timing.prefill import missing_kernels, prefill_s, stage_s, unpacking_s
 from service.core.timing.reductions import exchange_s, meeting_s
 from service.core.timing.work import Exchange, Part, Weights, Work
+from service.core.types import Backend
 from tests.core.timing.machines import AMPERE, part, rates, work
 
 CUDA = CALIBRATION.backends["cuda"]
@@ -125,3 +126,65 @@ def test_a_missing_rate_gives_no_time(missing: str) -> None:
     assert prefill_s(asked, rates(asked)) is None
     idle = work(part(unknown, dense_bytes=0), part(), **LONG)
     assert prefill_s(idle, rates(idle)) is not None
+
+
+RADEON = replace(
+    AMPERE, slug="radeon", backend="rocm", generation="RDNA 3.5", compute_capability=None, fp32_flops=30e12,
+    fp16_tensor_flops=60e12, bandwidth_bytes_per_s=256e9,
+)  # fmt: skip
+K_QUANTS = Weights(dense_flops_per_byte=4.0, superblocks=True)
+
+
+def test_matrix_units_decide_where_kernels_use_them() -> None:
+    """Under ROCm a prompt goes by the rate of the matrix units; without them by the lanes."""
+    known = CALIBRATION.backends["rocm"]
+    units = replace(RADEON, generation=None)
+    found = rates(work(part(units))).cards[0].prompt_flops_per_s
+    assert found is not None
+    assert found[0] == pytest.approx(60e12 * known.matrix_fraction)
+    without = rates(work(part(replace(units, fp16_tensor_flops=None)))).cards[0].prompt_flops_per_s
+    assert without is not None
+    assert without[0] == pytest.approx(2 * 30e12 * known.prefill_fraction)
+
+
+@pytest.mark.parametrize(
+    ("backend", "generation", "before", "since"),
+    [
+        ("rocm", "RDNA 3.5", date(2025, 11, 20), date(2025, 12, 10)),
+        ("vulkan", "RDNA 4.0", date(2026, 1, 5), date(2026, 1, 20)),
+        ("sycl", "Xe2-HPG", date(2026, 5, 25), date(2026, 6, 5)),
+    ],
+)
+def test_builds_without_kernels_for_matrix_units_are_slower(
+    backend: Backend, generation: str, before: date, since: date
+) -> None:
+    """By the factor of the generation, and not where it is known that a build has them."""
+    card = replace(RADEON, backend=backend, generation=generation)
+    asked = work(part(card), built=before, **LONG)
+    factor = CALIBRATION.generation(backend, generation).untuned_factor
+    assert factor < 0.8
+    assert missing_kernels(asked, rates(asked).cards[0]) == pytest.approx(1 / factor)
+    assert missing_kernels(replace(asked, tuned=True), rates(asked).cards[0]) == 1.0
+    assert missing_kernels(replace(asked, built=since), rates(asked).cards[0]) == 1.0
+
+
+def test_vulkan_had_no_products_for_large_blocks() -> None:
+    """K-quants took longer until November 2025, blocks of 32 did not."""
+    card = replace(RADEON, backend="vulkan")
+    old = work(part(card), weights=K_QUANTS, built=date(2025, 10, 1), tuned=True)
+    factor = CALIBRATION.backends["vulkan"].superblock_factor
+    assert missing_kernels(old, rates(old).cards[0]) == factor > 1.5
+    assert missing_kernels(replace(old, built=date(2025, 11, 5)), rates(old).cards[0]) == 1.0
+    assert missing_kernels(replace(old, weights=replace(K_QUANTS, superblocks=False)), rates(old).cards[0]) == 1.0
+
+
+def test_a_library_takes_weights_as_floats() -> None:
+    """SYCL writes every weight out as 16 bits and reads it again, in every ubatch; CUDA does not."""
+    card = part(replace(RADEON, backend="sycl", generation="Xe2-HPG"))
+    asked = work(card, **LONG)
+    processor = rates(asked).cards[0]
+    rate = (processor.reading_bytes_per_s or 0.0) * CALIBRATION.backends["sycl"].unpacking_fraction
+    assert unpacking_s(asked, asked.cards[0], 512, processor) == pytest.approx(16 * 2e10 * 4 / rate)
+    floats = replace(asked, weights=replace(asked.weights, half_precision=True))
+    assert unpacking_s(floats, asked.cards[0], 512, processor) == 0.0
+    assert unpacking_s(work(part()), part(), 512, rates(work(part())).cards[0]) == 0.0

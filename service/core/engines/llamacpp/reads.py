@@ -12,9 +12,10 @@ from service.core.engines.llamacpp.kv_cache import CacheGroup, KvIndex
 from service.core.engines.llamacpp.weights import Weights
 from service.core.links import hidden_state_bytes
 from service.core.timing.work import Weights as WeightFacts
-from service.core.types import Backend, Model, Tensor
+from service.core.types import Backend, Model, Tensor, TensorType
 
 _HALF_PRECISION = frozenset({"f16", "bf16"})
+_SUPERBLOCK_ELEMENTS = 256
 _SEQUENCE_STATES = frozenset({"recurrent", "ple"})
 _COMPRESSOR_STATES = frozenset({"csa_state", "hca_state", "indexer_state"})
 
@@ -81,14 +82,24 @@ def read_shape(model: Model, hp: Hparams) -> ReadShape:
 
 def _weight_facts(hp: Hparams, dense: Sequence[Tensor], experts: Sequence[Tensor]) -> WeightFacts:
     used = max(hp.n_expert_used, default=0)
-    halves = sum([tensor.size_bytes for tensor in (*dense, *experts) if tensor.type.name in _HALF_PRECISION])
-    every = sum([tensor.size_bytes for tensor in (*dense, *experts)])
+    shares = _type_fractions((*dense, *experts))
     return WeightFacts(
         used_fraction=used / hp.n_expert if hp.n_expert else 0.0,
         dense_flops_per_byte=_flops_per_byte(dense),
         expert_flops_per_byte=_flops_per_byte(experts),
-        half_precision=2 * halves > every,
+        half_precision=sum([share for each, share in shares if each.name in _HALF_PRECISION]) > 0.5,
+        superblocks=sum([share for each, share in shares if each.block_elements == _SUPERBLOCK_ELEMENTS]) > 0.5,
+        type_fractions=shares,
     )
+
+
+def _type_fractions(tensors: Sequence[Tensor]) -> tuple[tuple[TensorType, float], ...]:
+    """Shares of the bytes of these tensors by type."""
+    found: dict[TensorType, int] = {}
+    for tensor in tensors:
+        found[tensor.type] = found.get(tensor.type, 0) + tensor.size_bytes
+    every = sum(found.values())
+    return tuple([(each, size_bytes / every) for each, size_bytes in found.items()])
 
 
 def _flops_per_byte(tensors: Sequence[Tensor]) -> float:
