@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 import structlog
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from service.planning.access.ring import KeyRing
 from service.planning.batch.limits import Limits
@@ -32,6 +32,8 @@ from service.shells.rest import (
 from service.shells.rest.body_limit import BodyLimit
 from service.shells.rest.gate import Gate
 from service.shells.rest.openapi import DESCRIPTION, describe, operation_id
+from service.shells.rest.problems import responses
+from service.shells.rest.query import known_query
 from service.shells.web import page, sign_in
 from service.store.database import open_database
 
@@ -92,6 +94,10 @@ def create_app(settings: Settings) -> FastAPI:
         routers.append(slack_router(settings, lambda: app.state.planner, lambda: app.state.database))
     problems.install_problem_handlers(app, routers)
     for router in routers:
-        app.include_router(router)
+        if router.include_in_schema:
+            app.include_router(router, dependencies=[Depends(known_query)], responses=responses("invalid-request"))
+        else:
+            # what is for people reads its address itself, as the question that it states
+            app.include_router(router)
     describe(app)
     return app
