@@ -34,6 +34,8 @@ from service.shells.rest.gate import Gate
 from service.shells.rest.openapi import DESCRIPTION, describe, operation_id
 from service.shells.rest.problems import responses
 from service.shells.rest.query import known_query
+from service.shells.serving.draining import CloseWhileDraining, Draining
+from service.shells.serving.patience import Patience
 from service.shells.web import page, sign_in
 from service.store.database import open_database
 
@@ -52,9 +54,10 @@ _READS = {False: "open to everyone who reaches this service", True: "needs a key
 
 def create_app(settings: Settings) -> FastAPI:
     """Build the application; the database is opened when it starts and closed when it ends."""
+    draining = Draining(settings.drain_s)
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, object]]:
         database = open_database(settings.database_url, connections=settings.max_database_connections)
         app.state.database = database
         app.state.keys = KeyRing(database)
@@ -69,7 +72,8 @@ def create_app(settings: Settings) -> FastAPI:
         log.info("access", writing=_WRITES[settings.writes_without_key], reading=_READS[settings.require_key_to_read])
         log.info("ready", database=database.url.render_as_string(hide_password=True))
         try:
-            yield
+            with draining.on_sigterm():
+                yield {"patience": Patience.of(settings)}
         finally:
             processes.close()
             database.dispose()
@@ -87,6 +91,8 @@ def create_app(settings: Settings) -> FastAPI:
     )
     # added last, so that it stands in front: a body is read for those alone who may send it
     app.add_middleware(Gate, settings=settings)
+    app.state.draining = draining
+    app.add_middleware(CloseWhileDraining, draining=draining)
     routers = [shell.router for shell in _SHELLS]
     if settings.slack_signing_secret is not None:
         from service.shells.slack.endpoints import slack_router  # noqa: PLC0415 - most installations have no Slack

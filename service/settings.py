@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import BeforeValidator, Field, PositiveFloat, PositiveInt, SecretStr, model_validator
+from pydantic import BeforeValidator, Field, NonNegativeFloat, PositiveFloat, PositiveInt, SecretStr, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from service.builtin import embedded_database_path
@@ -46,6 +46,24 @@ class Settings(BaseSettings):
 
     workers: PositiveInt = 1
     """Processes that `rigfit serve` answers with; each keeps a copy of the catalogue, some 150 MiB."""
+
+    drain_s: NonNegativeFloat = 1.0
+    """After SIGTERM: how long requests are still taken while `/readyz` says 503, so that balancers turn away."""
+
+    finish_s: PositiveInt = 30
+    """After that: how long requests under way may take before they are broken off."""
+
+    keep_alive_s: PositiveInt = 65
+    """How long a connection without a request is kept; more than a proxy in front keeps its own."""
+
+    request_head_s: PositiveFloat = 10.0
+    """Longest time that the head of a request may take to come; then the connection is closed."""
+
+    request_body_s: PositiveFloat = 30.0
+    """Longest time that a request's body may take, and a second more for every 500 bytes; then it is answered 408."""
+
+    response_read_s: PositiveFloat = 30.0
+    """Longest time that a client may read nothing of an answer that is being sent; then the connection is cut."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least severe event that is logged."""

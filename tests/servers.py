@@ -6,7 +6,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -20,15 +21,34 @@ COMMAND = Path(sys.executable).parent / "rigfit"
 @contextmanager
 def served(databases: Databases) -> Iterator[str]:
     """Serve a seeded database on a free port until the end of the block; gives the address."""
-    address = f"127.0.0.1:{free_port()}"
-    environment = os.environ | {"RIGFIT_DATABASE_URL": databases.copy_of("seeded", migrate_and_seed)}
-    host, _, port = address.partition(":")
-    with subprocess.Popen([COMMAND, "serve", "--host", host, "--port", port], env=environment) as server:
-        try:
-            wait_until_ready(server, f"http://{address}/readyz")
-            yield f"http://{address}"
-        finally:
-            server.terminate()
+    with running(RIGFIT_DATABASE_URL=databases.copy_of("seeded", migrate_and_seed)) as service:
+        wait_until_ready(service.process, f"{service.address}/readyz")
+        yield service.address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningService:
+    """`rigfit serve` in its own process, which may not be ready yet."""
+
+    process: subprocess.Popen[bytes]
+    address: str
+    log: Path | None = None
+
+
+@contextmanager
+def running(log: Path | None = None, **settings: str) -> Iterator[RunningService]:
+    """Serve on a free port until the end of the block, with these RIGFIT_ variables; its log goes to a file, if named.
+
+    Nothing is answered for any balancer: it ends without waiting for one.
+    """
+    port = free_port()
+    environment = os.environ | {"RIGFIT_DRAIN_S": "0"} | settings
+    command = [COMMAND, "serve", "--host", "127.0.0.1", "--port", str(port)]
+    with ExitStack() as ending:
+        stderr = ending.enter_context(log.open("ab")) if log is not None else None
+        process = ending.enter_context(subprocess.Popen(command, env=environment, stderr=stderr))
+        ending.callback(process.terminate)
+        yield RunningService(process=process, address=f"http://127.0.0.1:{port}", log=log)
 
 
 def wait_until_ready(server: subprocess.Popen[bytes], url: str) -> None:

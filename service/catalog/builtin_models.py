@@ -43,6 +43,12 @@ def builtin_rows() -> tuple[ModelRow, ...]:
 
 
 @cache
+def builtin_by_id() -> Mapping[str, ModelRow]:
+    """Rows of the index by the digest of their content."""
+    return {row.id: row for row in builtin_rows()}
+
+
+@cache
 def builtin_models_digest() -> str:
     """SHA-256 of the index; it holds every model's id, so it stands for all of model_db."""
     return hashlib.sha256(index_path().read_bytes()).hexdigest()

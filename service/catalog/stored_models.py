@@ -10,7 +10,7 @@ from typing import cast
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from service.catalog.builtin_models import BuiltinModels, builtin_models_digest
+from service.catalog.builtin_models import BuiltinModels, builtin_by_id, builtin_models_digest
 from service.catalog.model_rows import ModelFormat, ModelRow
 from service.checkpoints.documents import write_checkpoint
 from service.core.checkpoints import Checkpoint
@@ -51,7 +51,13 @@ class StoredModels:
             return [model_row(stored, aliases.get(stored.id, ())) for stored in store.models(session)]
 
     def header_xz(self, row: ModelRow) -> bytes:
-        """Manifest of one model; raises UnknownModel where it was deleted meanwhile."""
+        """Manifest of one model; raises UnknownModel where it was deleted meanwhile.
+
+        Content that ships with this release is read from its file, which needs no database to answer.
+        """
+        builtin = builtin_by_id().get(row.id)
+        if builtin is not None:
+            return BuiltinModels().header_xz(builtin)
         with Session(self.engine) as session:
             header_xz = store.model_header_xz(session, row.id)
         if header_xz is None:

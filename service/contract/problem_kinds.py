@@ -25,6 +25,7 @@ _ROWS = (
     ("not-found", "Not found", 404, "There is nothing at this address."),
     ("not-ready", "Not ready", 503, "The service cannot answer yet: its database or catalogue is not available."),
     ("rate-limited", "Rate limited", 429, "Too many requests; wait before the next."),
+    ("request-timeout", "Request timeout", 408, "The request stopped before its end."),
     ("too-large", "Too large", 413, "The request body is longer than this service accepts."),
     ("unauthorized", "Unauthorized", 401, "This address needs a valid credential."),
     ("unknown-engine", "Unknown engine", 404, "No engine has this name."),

@@ -1,8 +1,9 @@
 """The catalogues that names are looked up in: the built-in files, or a database followed as it changes."""
 
+import logging
 import time
 from dataclasses import dataclass
-from threading import Lock
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Protocol
 
 from service.catalog.builtin_models import BuiltinModels
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from service.planning.measurements.learning import MeasuredSpeeds
+
+
+log = logging.getLogger(__name__)
 
 
 class Catalogues(Protocol):
@@ -29,6 +33,14 @@ class Catalogues(Protocol):
     @property
     def measured(self) -> "MeasuredSpeeds | None":
         """The measurements that predictions learn from, None where there are none."""
+
+    @property
+    def is_away(self) -> bool:
+        """Whether what holds them did not answer when last asked, so that they may be old."""
+
+    @property
+    def is_builtin(self) -> bool:
+        """Whether they are those that ship with the service in the place of others, which never answered."""
 
     def changed(self) -> None:
         """Take over what this process changed before the next question."""
@@ -55,6 +67,16 @@ class BuiltinCatalogues:
         """Files hold no measurements."""
         return
 
+    @property
+    def is_away(self) -> bool:
+        """Files are there."""
+        return False
+
+    @property
+    def is_builtin(self) -> bool:
+        """They stand for nothing else."""
+        return False
+
     def changed(self) -> None:
         """Nothing here changes."""
 
@@ -62,7 +84,8 @@ class BuiltinCatalogues:
 class StoredCatalogues:
     """A database's catalogues in memory, read at the first use; asked at most every `refresh_s` whether they changed.
 
-    Raises SQLAlchemyError where the database does not answer or has no tables.
+    While the database is away they stay as they were, or are the built-in ones where it never answered. Raises
+    SQLAlchemyError where it answers but has no tables.
     """
 
     def __init__(self, database: "Engine", refresh_s: float) -> None:
@@ -70,6 +93,7 @@ class StoredCatalogues:
         self._refresh_s = refresh_s
         self._loaded: _Loaded | None = None
         self._due_s = 0.0
+        self._is_away = False
         self._working = Lock()
 
     @property
@@ -87,26 +111,73 @@ class StoredCatalogues:
         """The measurements, as of the latest look."""
         return self._current().measured
 
+    @property
+    def is_away(self) -> bool:
+        """Whether the latest look found no database."""
+        return self._is_away
+
+    @property
+    def is_builtin(self) -> bool:
+        """Whether no look has found a database yet."""
+        return self._loaded is not None and self._loaded.is_builtin
+
     def changed(self) -> None:
         """Look at the next question."""
         self._due_s = 0.0
 
     def _current(self) -> "_Loaded":
-        """Read or refresh where that is due; whoever comes while another refreshes uses what there is."""
+        """Read or refresh where that is due; whoever comes while another refreshes uses what there is.
+
+        A database that was away is looked for beside the questions, none of which waits for it.
+        """
         loaded = self._loaded
         if loaded is not None and time.monotonic() < self._due_s:
             return loaded
         if not self._working.acquire(blocking=loaded is None):
             return loaded or self._current()
+        if loaded is not None and self._is_away:
+            Thread(target=self._look_aside, name="catalogues", daemon=True).start()
+            return loaded
+        return self._look()
+
+    def _look(self) -> "_Loaded":
+        """Take over what the database has; whoever calls holds the lock, which is released."""
         try:
-            if self._loaded is None:
-                self._loaded = _Loaded.of(self._database)
-            elif time.monotonic() >= self._due_s:
-                self._loaded = self._loaded.refreshed(self._database)
+            self._loaded = self._read(self._loaded)
             self._due_s = time.monotonic() + self._refresh_s
             return self._loaded
         finally:
             self._working.release()
+
+    def _look_aside(self) -> None:
+        try:
+            self._look()
+        except Exception:
+            # it is back without its tables: the questions after this one say so
+            self._is_away = False
+            log.exception("the database came back, but the catalogues could not be read")
+
+    def _read(self, loaded: "_Loaded | None") -> "_Loaded":
+        from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415 - a plan from files needs no database
+
+        from service.store.outages import is_outage  # noqa: PLC0415
+
+        try:
+            if loaded is None or loaded.is_builtin:
+                read = _Loaded.of(self._database)
+            else:
+                read = loaded.refreshed(self._database)
+        except SQLAlchemyError as error:
+            if not is_outage(error):
+                raise
+            if not self._is_away:
+                log.warning("the database does not answer; plans go on with the cards and models known so far")
+            self._is_away = True
+            return loaded or _Loaded.of_files()
+        if self._is_away:
+            log.info("the database answers again")
+        self._is_away = False
+        return read
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +189,13 @@ class _Loaded:
     models: ModelCatalog
     measured: "MeasuredSpeeds | None"
     measured_revision: int
+    is_builtin: bool = False
+
+    @classmethod
+    def of_files(cls) -> "_Loaded":
+        """What ships with the service."""
+        files = BuiltinCatalogues()
+        return cls(files.gpus, 0, files.models, files.measured, 0, is_builtin=True)
 
     @classmethod
     def of(cls, database: "Engine") -> "_Loaded":

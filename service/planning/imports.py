@@ -4,15 +4,16 @@ import re
 from dataclasses import dataclass
 
 from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import SQLAlchemyError
 
 from service.catalog.stored_models import user_entry
 from service.contract.imports import ImportRequest, RepositoryListing, RepositoryModel
 from service.core.checkpoints import Checkpoint
-from service.core.problems import Contradiction, InvalidRequest, PlanProblem
+from service.core.problems import Contradiction, InvalidRequest
 from service.core.types import Model
 from service.planning.catalogues import Catalogues
 from service.planning.model_hosts import RemoteModels
+from service.planning.outages import DatabaseUnavailable
 from service.remote.fetching import no_progress
 from service.remote.gguf_files import Progress
 from service.remote.listing import Listing
@@ -20,6 +21,7 @@ from service.remote.references import Reference, read_reference, read_repository
 from service.retrying import attempts
 from service.store.database import transaction
 from service.store.models import ModelEntry, keep_alias, keep_user_model, model
+from service.store.outages import is_outage
 
 _ALIAS = re.compile(r"[\w][\w./:@-]{0,199}", re.ASCII)
 _KEEP_ATTEMPTS = 6
@@ -31,12 +33,6 @@ class Kept:
 
     id: str
     is_new: bool
-
-
-class DatabaseUnavailable(PlanProblem):
-    """A database that did not come back in time."""
-
-    slug = "not-ready"
 
 
 def check_alias(alias: str | None, catalogues: Catalogues) -> None:
@@ -104,13 +100,13 @@ def keep_model(
     check_alias(alias, catalogues)
     entry = user_entry(content, fallback_name=name, source=source)
     try:
-        for context in attempts(_is_outage, most=_KEEP_ATTEMPTS, first_wait_s=0.1, longest_wait_s=3.0):
+        for context in attempts(is_outage, most=_KEEP_ATTEMPTS, first_wait_s=0.1, longest_wait_s=3.0):
             with context:
                 kept = _keep(database, entry, alias)
                 catalogues.changed()
                 return kept
-    except DBAPIError as error:
-        if not _is_outage(error):
+    except SQLAlchemyError as error:
+        if not is_outage(error):
             raise
         raise DatabaseUnavailable("The database does not answer, so nothing was kept. Try again later.") from None
     raise AssertionError("the last attempt either returns or raises")
@@ -123,10 +119,3 @@ def _keep(database: Engine, entry: ModelEntry, alias: str | None) -> Kept:
         if alias is not None and keep_alias(session, alias, kept.id) != kept.id:
             raise Contradiction(f"{alias!r} is an alias of another model already.", fields=("alias",))
         return Kept(id=kept.id, is_new=is_new)
-
-
-def _is_outage(error: Exception) -> bool:
-    """Whether a database may be away for a while: unreachable, shutting down, locked."""
-    return isinstance(error, OperationalError | InterfaceError) or (
-        isinstance(error, DBAPIError) and error.connection_invalidated
-    )

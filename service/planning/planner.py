@@ -5,12 +5,14 @@ from collections.abc import Callable
 from service.contract.measurements import Calibration
 from service.contract.plan import Plan
 from service.contract.request import PlanRequest
+from service.core.problems import UnknownGpu, UnknownModel
 from service.planning.catalogues import Catalogues
 from service.planning.engines import ENGINES
 from service.planning.engines.engine import Answer
 from service.planning.kept_answers import Facts, KeptAnswers
 from service.planning.measurements.learning import Learning, MeasuredSpeeds
 from service.planning.model_hosts import RemoteModels
+from service.planning.outages import unknown_for_now, without_database
 from service.planning.presets import with_preset
 from service.planning.sources import Sources
 
@@ -63,6 +65,8 @@ class Planner:
     def _corrected(self, request: PlanRequest, *, alone: bool) -> Answer:
         request = with_preset(request)
         answer = self._answer(request, alone=alone)
+        if self.catalogues.is_builtin:
+            return Answer(without_database(answer.plan), answer.data_version)
         measured = self.catalogues.measured
         if measured is None:
             return answer
@@ -78,4 +82,9 @@ class Planner:
         return self._learning.corrections(measured, self.catalogues.gpus).calibration()
 
     def _answer(self, request: PlanRequest, *, alone: bool = False) -> Answer:
-        return ENGINES[request.engine.name].answer(request, self._sources, alone=alone)
+        try:
+            return ENGINES[request.engine.name].answer(request, self._sources, alone=alone)
+        except (UnknownGpu, UnknownModel) as refused:
+            if self.catalogues.is_away:
+                raise unknown_for_now(refused) from None
+            raise

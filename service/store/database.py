@@ -13,11 +13,23 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from service.store.tables import Table
 
 SQLITE_BUSY_TIMEOUT_MS = 10_000
+# how long a request waits for one of the process's connections, all of which are in use
+POOL_WAIT_S = 5.0
+# a server that vanished without a word is found out within seconds, where Linux by default waits for two hours;
+# what the database's URL says goes before. Source: PostgreSQL 18, 32.1.2 (parameter key words)
+LINK_LIMITS: Mapping[str, int] = {
+    "connect_timeout": 3,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
 
 
 def open_database(url: str, *, connections: int = 10) -> Engine:
     """Open the database at an SQLAlchemy URL; nothing is connected before the first use.
 
+    What fails names its statement, without the values, which may be secret.
     An SQLite file and its folder are made where absent. Raises ValueError for any other kind of database.
     """
     address = make_url(url)
@@ -26,7 +38,14 @@ def open_database(url: str, *, connections: int = 10) -> Engine:
             return _open_sqlite(address)
         case "postgresql" | "postgres":
             address = address.set(drivername="postgresql+psycopg")
-            return create_engine(address, pool_size=connections, pool_pre_ping=True)
+            return create_engine(
+                address,
+                pool_size=connections,
+                pool_pre_ping=True,
+                pool_timeout=POOL_WAIT_S,
+                hide_parameters=True,
+                connect_args={name: value for name, value in LINK_LIMITS.items() if name not in address.query},
+            )
         case other:
             raise ValueError(f"RIGFIT_DATABASE_URL names {other}: use postgresql+psycopg:// or sqlite:///")
 
@@ -35,7 +54,7 @@ def _open_sqlite(address: URL) -> Engine:
     if not address.database or address.database == ":memory:":
         raise ValueError("RIGFIT_DATABASE_URL must name an SQLite file: sqlite:///var/rigfit.sqlite3")
     Path(address.database).parent.mkdir(parents=True, exist_ok=True)
-    engine = create_engine(address)
+    engine = create_engine(address, hide_parameters=True)
     event.listen(engine, "connect", _configure_sqlite)
     return engine
 

@@ -1,5 +1,7 @@
 """Bringing a database to the tables of this release, and back."""
 
+from functools import cache
+
 from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
@@ -27,9 +29,15 @@ def current_revision(engine: Engine) -> str | None:
         return MigrationContext.configure(connection).get_current_revision()
 
 
-def head_revision() -> str | None:
+def head_revision() -> str:
     """Name the newest migration of this release."""
-    return ScriptDirectory.from_config(_config(None)).get_current_head()
+    return known_revisions()[0]
+
+
+@cache
+def known_revisions() -> tuple[str, ...]:
+    """Name the migrations of this release, the newest first."""
+    return tuple(script.revision for script in ScriptDirectory.from_config(_config(None)).walk_revisions())
 
 
 def _config(connection: Connection | None) -> Config:

@@ -12,7 +12,8 @@ from service.core.problems import Contradiction, InvalidRequest, Unsupported
 from service.core.types import Model
 from service.gguf.reader import read_header
 from service.planning.catalogues import StoredCatalogues
-from service.planning.imports import DatabaseUnavailable, Kept, keep_model
+from service.planning.imports import Kept, keep_model
+from service.planning.outages import DatabaseUnavailable
 from service.store.migrations import upgrade
 from service.store.models import aliases, models
 from service.store.revisions import revisions

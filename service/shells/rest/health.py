@@ -1,11 +1,13 @@
 """Whether the process lives, and whether it can answer."""
 
-from fastapi import APIRouter
-from pydantic import BaseModel, Field
+from typing import Annotated
 
-from service.planning.readiness import why_not_ready
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from service.planning.readiness import READY, Part, readiness
 from service.shells.rest.problems import Refusal, responses
-from service.shells.rest.state import DatabaseState, PlannerState
+from service.shells.rest.state import DatabaseState, DrainingState, PlannerState
 
 router = APIRouter(tags=["health"])
 
@@ -16,6 +18,27 @@ class Health(BaseModel):
     status: str = Field("ok", examples=["ok"])
 
 
+class Readiness(Health):
+    """Says that all is well, part by part."""
+
+    checks: dict[Part, str] = Field(
+        description="State of each part; one that is not waited for may say what it lacks.",
+        examples=[{"database": "ok", "migrations": "ok", "catalogue": "ok"}],
+    )
+
+
+class ReadinessQuery(BaseModel):
+    """What readiness is asked for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    exclude: list[Part] = Field(
+        default_factory=list,
+        description="Parts that may be missing; plans are answered without `database`, which implies `migrations`.",
+        examples=[["database"]],
+    )
+
+
 @router.get("/healthz", summary="Alive", response_description="The process lives.")
 async def get_health() -> Health:
     """Answer while the process lives."""
@@ -23,11 +46,23 @@ async def get_health() -> Health:
 
 
 @router.get(
-    "/readyz", summary="Ready", response_description="Questions can be answered.", responses=responses("not-ready")
+    "/readyz",
+    summary="Ready",
+    response_description="Questions can be answered.",
+    responses=responses("invalid-request", "not-ready"),
 )
-def get_readiness(planner: PlannerState, database: DatabaseState) -> Health:
-    """Answer while database and catalogues can be used."""
-    reason = why_not_ready(planner, database)
-    if reason is not None:
-        raise Refusal("not-ready", reason)
-    return Health()
+def get_readiness(
+    query: Annotated[ReadinessQuery, Query()], planner: PlannerState, database: DatabaseState, draining: DrainingState
+) -> Readiness:
+    """Answer while database, tables and catalogues can be used and the process is not about to end.
+
+    A balancer that shall keep sending questions while the database is away asks for `/readyz?exclude=database`.
+    """
+    if draining.has_begun:
+        raise Refusal("not-ready", "process: It is about to end and takes no more requests in a moment.")
+    states = readiness(planner, database)
+    excluded = {*query.exclude, *(("migrations",) if "database" in query.exclude else ())}
+    missing = [f"{part}: {state}" for part, state in states.items() if state != READY and part not in excluded]
+    if missing:
+        raise Refusal("not-ready", " ".join(missing))
+    return Readiness(checks=states)

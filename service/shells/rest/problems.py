@@ -17,6 +17,7 @@ from service.contract.problem import MEDIA_TYPE, Problem, problem, problem_of
 from service.contract.problem_kinds import PROBLEM_KINDS
 from service.contract.validation import refusal_of_errors
 from service.core.problems import InvalidRequest, PlanProblem
+from service.store.outages import is_outage, lacks_tables
 
 log = structlog.get_logger(__name__)
 router = APIRouter(tags=["problems"])
@@ -27,6 +28,7 @@ _SLUG_BY_STATUS = {
     403: "forbidden-host",
     404: "not-found",
     405: "method-not-allowed",
+    408: "request-timeout",
     413: "too-large",
     415: "unsupported-media",
     422: "invalid-request",
@@ -36,7 +38,11 @@ _SLUG_BY_STATUS = {
 
 
 # RFC 9110, 15.5.2 and RFC 6585, 4
-_HEADERS_BY_STATUS = {401: {"WWW-Authenticate": "Bearer"}, 429: {"Retry-After": "1"}}
+_HEADERS_BY_STATUS = {
+    401: {"WWW-Authenticate": "Bearer"},
+    429: {"Retry-After": "1"},
+    503: {"Retry-After": "5"},
+}
 
 
 class ProblemKindPage(BaseModel):
@@ -61,9 +67,12 @@ class Refusal(Exception):
 
 
 def problem_response(answer: Problem, headers: dict[str, str] | None = None) -> Response:
-    """Serialise a problem."""
+    """Serialise a problem, with the headers that belong to its status."""
     return Response(
-        answer.model_dump_json(exclude_defaults=True), status_code=answer.status, media_type=MEDIA_TYPE, headers=headers
+        answer.model_dump_json(exclude_defaults=True),
+        status_code=answer.status,
+        media_type=MEDIA_TYPE,
+        headers=_HEADERS_BY_STATUS.get(answer.status, {}) | (headers or {}),
     )
 
 
@@ -110,8 +119,7 @@ def install_problem_handlers(app: FastAPI, routers: Sequence[APIRouter]) -> None
 
     @app.exception_handler(PlanProblem)
     async def _plan_problem(request: Request, refusal: PlanProblem) -> Response:
-        answer = problem_of(refusal, instance=request.url.path)
-        return problem_response(answer, _HEADERS_BY_STATUS.get(answer.status))
+        return problem_response(problem_of(refusal, instance=request.url.path))
 
     @app.exception_handler(Refusal)
     async def _refusal(request: Request, refusal: Refusal) -> Response:
@@ -133,15 +141,20 @@ def install_problem_handlers(app: FastAPI, routers: Sequence[APIRouter]) -> None
     @app.exception_handler(SQLAlchemyError)
     async def _database(request: Request, failure: SQLAlchemyError) -> Response:
         log.error("the database failed", path=request.url.path, error=str(failure))
-        detail = "The database does not answer, or has no tables yet: run rigfit migrate."
-        return problem_response(problem("not-ready", detail, instance=request.url.path))
+        if lacks_tables(failure):
+            slug, detail = "not-ready", "The database has not the tables of this release: run rigfit migrate."
+        elif is_outage(failure):
+            slug, detail = "not-ready", "The database does not answer, so nothing was kept: try again in a while."
+        else:
+            slug, detail = "internal-error", _FAILED
+        return problem_response(problem(slug, detail, instance=request.url.path))
 
     @app.exception_handler(Exception)
     async def _failure(request: Request, _: Exception) -> Response:
-        detail = "The service failed on this request; the cause is in its log."
-        return problem_response(problem("internal-error", detail, instance=request.url.path))
+        return problem_response(problem("internal-error", _FAILED, instance=request.url.path))
 
 
+_FAILED = "The service failed on this request; the cause is in its log."
 _HTTP_DETAILS = {
     "not-found": "There is nothing at this address.",
     "method-not-allowed": "This address does not answer {method}.",

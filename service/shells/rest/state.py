@@ -7,6 +7,7 @@ from sqlalchemy import Engine
 
 from service.planning.model_hosts import RemoteModels
 from service.planning.planner import Planner
+from service.shells.serving.draining import Draining
 
 
 def _planner(request: Request) -> Planner:
@@ -21,6 +22,11 @@ def _remote(request: Request) -> RemoteModels:
     return cast("RemoteModels", request.app.state.remote)
 
 
+def _draining(request: Request) -> Draining:
+    return cast("Draining", request.app.state.draining)
+
+
 PlannerState = Annotated[Planner, Depends(_planner)]
 DatabaseState = Annotated[Engine, Depends(_database)]
 RemoteState = Annotated[RemoteModels, Depends(_remote)]
+DrainingState = Annotated[Draining, Depends(_draining)]

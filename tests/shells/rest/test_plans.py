@@ -51,7 +51,10 @@ def test_a_plan_that_was_not_kept(stored: TestClient) -> None:
 def test_a_seeded_database_is_ready(stored: TestClient) -> None:
     """With its tables and catalogues the service is alive and ready."""
     assert stored.get("/healthz").json() == {"status": "ok"}
-    assert stored.get("/readyz").json() == {"status": "ok"}
+    assert stored.get("/readyz").json() == {
+        "status": "ok",
+        "checks": {"database": "ok", "migrations": "ok", "catalogue": "ok"},
+    }
 
 
 def test_an_empty_database_is_not_ready(databases: Databases) -> None:
