@@ -43,7 +43,7 @@ def running(log: Path | None = None, **settings: str) -> Iterator[RunningService
     """
     port = free_port()
     environment = os.environ | {"RIGFIT_DRAIN_S": "0"} | settings
-    command = [COMMAND, "serve", "--host", "127.0.0.1", "--port", str(port)]
+    command = [str(COMMAND), "serve", "--host", "127.0.0.1", "--port", str(port)]
     with ExitStack() as ending:
         stderr = ending.enter_context(log.open("ab")) if log is not None else None
         process = ending.enter_context(subprocess.Popen(command, env=environment, stderr=stderr))

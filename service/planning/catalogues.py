@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# a look at the revisions takes milliseconds
+_LONGEST_WAIT_S = 1.0
+
 
 class Catalogues(Protocol):
     """Cards and models as they are at this moment."""
@@ -128,23 +131,28 @@ class StoredCatalogues:
     def _current(self) -> "_Loaded":
         """Read or refresh where that is due; whoever comes while another refreshes uses what there is.
 
-        A database that was away is looked for beside the questions, none of which waits for it.
+        A refresh happens beside the question that it is due at, which waits for it only so long: a database that does
+        not answer holds up none, and one that was away is not waited for at all.
         """
         loaded = self._loaded
         if loaded is not None and time.monotonic() < self._due_s:
             return loaded
         if not self._working.acquire(blocking=loaded is None):
             return loaded or self._current()
-        if loaded is not None and self._is_away:
-            Thread(target=self._look_aside, name="catalogues", daemon=True).start()
-            return loaded
-        return self._look()
+        if loaded is None:
+            return self._look()
+        looking = Thread(target=self._look_aside, name="catalogues", daemon=True)
+        looking.start()
+        if not self._is_away:
+            looking.join(_LONGEST_WAIT_S)
+        return self._loaded or loaded
 
     def _look(self) -> "_Loaded":
         """Take over what the database has; whoever calls holds the lock, which is released."""
+        # from its beginning: what this process changes meanwhile is looked for again
+        self._due_s = time.monotonic() + self._refresh_s
         try:
             self._loaded = self._read(self._loaded)
-            self._due_s = time.monotonic() + self._refresh_s
             return self._loaded
         finally:
             self._working.release()
@@ -153,9 +161,7 @@ class StoredCatalogues:
         try:
             self._look()
         except Exception:
-            # it is back without its tables: the questions after this one say so
-            self._is_away = False
-            log.exception("the database came back, but the catalogues could not be read")
+            log.exception("the catalogues could not be read; plans go on with those known so far")
 
     def _read(self, loaded: "_Loaded | None") -> "_Loaded":
         from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415 - a plan from files needs no database

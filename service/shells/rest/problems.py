@@ -140,7 +140,7 @@ def install_problem_handlers(app: FastAPI, routers: Sequence[APIRouter]) -> None
 
     @app.exception_handler(SQLAlchemyError)
     async def _database(request: Request, failure: SQLAlchemyError) -> Response:
-        log.error("the database failed", path=request.url.path, error=str(failure))
+        log.error("the database failed", path=request.url.path, error=str(failure).partition("\n")[0])
         if lacks_tables(failure):
             slug, detail = "not-ready", "The database has not the tables of this release: run rigfit migrate."
         elif is_outage(failure):

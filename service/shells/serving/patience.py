@@ -7,9 +7,9 @@ with 408. Source of the rule for bodies: Apache HTTP Server 2.4, mod_reqtimeout 
 import asyncio
 import socket
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from service.contract.problem import MEDIA_TYPE, problem
 
@@ -50,6 +50,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._reader_timer: asyncio.TimerHandle | None = None
         self._body_began_s = 0.0
         self._body_bytes = 0
+        self._has_begun = False
         self._closes_soon = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -69,6 +70,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Wait for the rest of a head."""
         super().on_message_begin()
+        self._has_begun = True
         if self._head_timer is None:
             self._head_timer = self.loop.call_later(self.patience.head_s, self._head_is_late)
 
@@ -78,7 +80,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._head_timer.cancel()
             self._head_timer = None
         super().on_headers_complete()
-        if self._closes_soon and self.cycle is not None:
+        if self._closes_soon:
             self.cycle.keep_alive = False
         self._body_bytes = 0
         self._body_began_s = self.loop.time()
@@ -91,12 +93,11 @@ class LimitedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Read, and wait for the rest of a body whose end was not in it."""
         super().data_received(data)
-        cycle = self.cycle
-        if cycle is None or cycle.response_complete:
+        if self._is_idle():
             if self._head_timer is None and self.timeout_keep_alive_task is None:
                 # an empty line, which begins no request
                 self._head_timer = self.loop.call_later(self.patience.head_s, self._head_is_late)
-        elif cycle.more_body and self._body_timer is None:
+        elif self.cycle.more_body and self._body_timer is None:
             self._body_timer = self.loop.call_later(self.patience.body_s, self._body_is_late)
 
     def on_message_complete(self) -> None:
@@ -121,14 +122,17 @@ class LimitedProtocol(HttpToolsProtocol):
     def shutdown(self) -> None:
         """End after the answer under way; one whose head is being sent now gets its answer too."""
         self._closes_soon = True
-        is_idle = self.cycle is None or self.cycle.response_complete
-        if is_idle and self._head_timer is not None and self.headers is not None:
-            return
-        super().shutdown()
+        if not (self._is_idle() and self._head_timer is not None and self._has_begun):
+            super().shutdown()
+
+    def _is_idle(self) -> bool:
+        """Whether nothing was asked yet, or everything is answered."""
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        return cycle is None or cycle.response_complete
 
     def _head_is_late(self) -> None:
         self._head_timer = None
-        if self.cycle is not None and not self.cycle.response_complete:
+        if not self._is_idle():
             # the head of a request behind one that is still being answered is not read meanwhile
             self._head_timer = self.loop.call_later(self.patience.head_s, self._head_is_late)
         elif not self.transport.is_closing():
@@ -137,7 +141,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def _body_is_late(self) -> None:
         self._body_timer = None
         cycle = self.cycle
-        if cycle is None or not cycle.more_body or cycle.response_complete or self.transport.is_closing():
+        if not cycle.more_body or self._is_idle() or self.transport.is_closing():
             return
         earned_s = self.patience.body_s + self._body_bytes / BODY_BYTES_PER_S
         left_s = self._body_began_s + earned_s - self.loop.time()

@@ -1,0 +1,150 @@
+"""A PostgreSQL that is killed, was never there, or stands still: plans go on, and no kept plan is lost."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.faults.conftest import KillablePostgres
+from tests.servers import RunningService, running, wait_until_ready
+from tests.shells.rest.test_problems import expect_problem
+
+MODEL = "llama-3.1-8b:Q4_K_M"
+# a question that nobody has asked yet is computed; one that was asked before would be answered from memory
+contexts = count(4096, 256)
+
+
+def question(gpu: str = "rtx-3090") -> dict[str, Any]:
+    """A question that was not asked before."""
+    return {"model": MODEL, "rig": {"gpus": [gpu]}, "workload": {"context_tokens": next(contexts)}}
+
+
+@pytest.fixture
+def service(postgres: KillablePostgres) -> Iterator[RunningService]:
+    """A service on the server that may be killed, which has answered."""
+    with running(RIGFIT_DATABASE_URL=postgres.url) as service:
+        wait_until_ready(service.process, f"{service.address}/readyz")
+        yield service
+
+
+def client_of(service: RunningService) -> httpx2.Client:
+    return httpx2.Client(base_url=service.address, timeout=20)
+
+
+def eventually(answered: Callable[[], bool], within_s: float = 20) -> bool:
+    """Whether something comes true in time."""
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        if answered():
+            return True
+        time.sleep(0.1)
+    return answered()
+
+
+def expect_degraded(client: httpx2.Client) -> None:
+    """Check what a service without its database does: it plans, refuses to write and says when to come back."""
+    plan = client.post("/plan", json=question())
+    assert plan.status_code == 200, plan.text
+    refused = client.post("/plans", json=question())
+    assert "nothing was kept" in expect_problem(refused, "not-ready").detail
+    assert int(refused.headers["retry-after"]) > 0
+    # until the catalogue is looked at again it counts as known
+    assert eventually(lambda: client.post("/plan", json=question("lab-card")).status_code == 503)
+    assert "lab-card" in expect_problem(client.post("/plan", json=question("lab-card")), "not-ready").detail
+    ready = expect_problem(client.get("/readyz"), "not-ready")
+    assert "database: The database does not answer." in ready.detail
+    states = client.get("/readyz", params={"exclude": "database"}).json()["checks"]
+    assert (states["catalogue"], states["database"] == "ok") == ("ok", False)
+
+
+def test_a_service_without_its_database_starts_and_plans(postgres: KillablePostgres) -> None:
+    """Started while the database is down it plans with built-in data, says so, and takes the database when it comes."""
+    postgres.kill()
+    try:
+        with running(RIGFIT_DATABASE_URL=postgres.url) as service, client_of(service) as client:
+            wait_until_ready(service.process, f"{service.address}/healthz")
+            expect_degraded(client)
+            assert "database-away" in codes(client.post("/plan", json=question()))
+            postgres.start()
+            assert eventually(lambda: client.post("/plans", json=question()).status_code == 201)
+            assert eventually(lambda: "database-away" not in codes(client.post("/plan", json=question())))
+            assert client.get("/readyz").status_code == 200
+    finally:
+        postgres.start()
+
+
+def codes(answer: httpx2.Response) -> list[str]:
+    return [warning["code"] for warning in answer.json()["warnings"]]
+
+
+def test_a_database_that_is_killed_loses_nothing(postgres: KillablePostgres, service: RunningService) -> None:
+    """Killed while plans are being kept: every one that was answered 201 is there afterwards, the others are 503."""
+    kept: list[str] = []
+    others: list[int] = []
+    stop = threading.Event()
+
+    def keep() -> None:
+        with client_of(service) as client:
+            while not stop.is_set():
+                answer = client.post("/plans", json=question())
+                if answer.status_code == 201:
+                    kept.append(answer.headers["location"])
+                else:
+                    others.append(answer.status_code)
+                    time.sleep(0.2)
+
+    writers = [threading.Thread(target=keep) for _ in range(3)]
+    for writer in writers:
+        writer.start()
+    try:
+        assert eventually(lambda: len(kept) > 5)
+        postgres.kill()
+        before = len(kept)
+        with client_of(service) as client:
+            expect_degraded(client)
+        postgres.start()
+        assert eventually(lambda: len(kept) > before + 5)
+    finally:
+        stop.set()
+        for writer in writers:
+            writer.join()
+        postgres.start()
+    assert set(others) == {503}
+    with client_of(service) as client:
+        assert [address for address in kept if client.get(address).status_code != 200] == []
+        assert client.get("/readyz").status_code == 200
+
+
+def test_a_database_that_stands_still_holds_up_no_plan(postgres: KillablePostgres, service: RunningService) -> None:
+    """Connections stand and nothing answers: plans are answered all the same, writes are kept later or refused."""
+    written: list[int] = []
+
+    def write() -> None:
+        with client_of(service) as client:
+            written.append(client.post("/plans", json=question()).status_code)
+
+    with client_of(service) as client:
+        assert client.post("/plan", json=question()).status_code == 200
+        go_on = postgres.freeze()
+        try:
+            writers = [threading.Thread(target=write) for _ in range(4)]
+            for writer in writers:
+                writer.start()
+            # beyond the time after which the catalogue is looked at again
+            deadline = time.monotonic() + 4
+            while time.monotonic() < deadline:
+                assert client.post("/plan", json=question()).status_code == 200
+            assert 201 not in written
+        finally:
+            go_on()
+        for writer in writers:
+            writer.join()
+        # who had a connection waited and is kept, who needed a new one was told after three seconds
+        assert len(written) == 4
+        assert set(written) <= {201, 503}
+        assert eventually(lambda: client.post("/plans", json=question()).status_code == 201)
+        assert client.get("/readyz").status_code == 200
