@@ -49,7 +49,7 @@ async def get_health() -> Health:
     "/readyz",
     summary="Ready",
     response_description="Questions can be answered.",
-    responses=responses("invalid-request", "not-ready"),
+    responses=responses("not-ready"),
 )
 def get_readiness(
     query: Annotated[ReadinessQuery, Query()], planner: PlannerState, database: DatabaseState, draining: DrainingState
