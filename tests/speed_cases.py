@@ -1,14 +1,15 @@
 """Public speed measurements (tests/speed) as questions that are placed, and what a calibration says of them."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from service.contract.engine import LlamaCppEngine
 from service.contract.validation import validate_request
+from service.core.engines.llamacpp.drafting import draft_work
 from service.core.engines.llamacpp.question import Choice, Question
 from service.core.engines.llamacpp.work import work_of
 from service.core.problems import PlanProblem
@@ -17,17 +18,20 @@ from service.core.timing.constants import Calibration
 from service.core.timing.decode import decode
 from service.core.timing.generations import generation_label
 from service.core.timing.prefill import prefill_s
-from service.core.timing.processor import processors
+from service.core.timing.processor import Processors, processors
+from service.core.timing.speculation import Speculation, speculate
 from service.core.timing.work import Work
 from service.core.types import Rig
 from service.planning.catalogues import BuiltinCatalogues
+from service.planning.companions import beside_of
 from service.planning.engines.llamacpp import workload_of
 from service.planning.rig import rig_of
 from service.planning.settings import settings_of
 from service.planning.sources import Sources
 
-CASES = Path(__file__).parent / "speed" / "cases.jsonl"
-BUILD_OPTIONS = Path(__file__).parent / "speed" / "build_options.json"
+SPEED = Path(__file__).parent / "speed"
+CASES = (SPEED / "cases.jsonl", SPEED / "speculation.jsonl")
+BUILD_OPTIONS = SPEED / "build_options.json"
 
 # Measured on a pull request before it was merged: the first build that has it stands for what was run.
 MERGED: Mapping[tuple[str | None, str | None], str] = {("tensor", "2026-02"): "2026-04"}
@@ -47,6 +51,7 @@ class SpeedCase:
     depth_tokens: int
     rig: Rig
     work: Work
+    speculates: Callable[[Processors], Speculation | None] | None = None
 
     @property
     def backend(self) -> str:
@@ -71,6 +76,9 @@ class SpeedCase:
     def predicted(self, calibration: Calibration) -> float | None:
         """What the speed model says of it."""
         rates = processors(self.rig, Assumptions(), calibration)
+        if self.speculates is not None:
+            speculation = self.speculates(rates)
+            return None if speculation is None else speculation.gain
         if self.metric == "prefill_tokens_per_s":
             prompt_s = prefill_s(self.work, rates)
             return self.work.prompt_tokens / prompt_s if prompt_s else None
@@ -101,7 +109,7 @@ def _placed(engine: str) -> tuple[tuple[SpeedCase | None, tuple[str, str]], ...]
 
 
 def _each(engine: str) -> Iterator[tuple[SpeedCase | None, tuple[str, str]]]:
-    for line in CASES.read_text("utf-8").splitlines():
+    for line in [line for file in CASES for line in file.read_text("utf-8").splitlines()]:
         row = json.loads(line)
         if not row["group"].startswith(engine):
             continue
@@ -113,7 +121,7 @@ def _each(engine: str) -> Iterator[tuple[SpeedCase | None, tuple[str, str]]]:
 
 def _case(row: Mapping[str, Any]) -> SpeedCase:
     choice = placed(row["request"], day=row["date"])
-    workload = choice.question.workload
+    workload, work = choice.question.workload, replace(work_of(choice), tuned=_tuned(row["source"]))
     return SpeedCase(
         id=row["id"],
         group=row["group"],
@@ -124,7 +132,23 @@ def _case(row: Mapping[str, Any]) -> SpeedCase:
         reference=row["request"]["model"],
         depth_tokens=workload.cached_tokens + workload.prompt_tokens + workload.output_tokens,
         rig=choice.question.rig,
-        work=replace(work_of(choice), tuned=_tuned(row["source"])),
+        work=work,
+        speculates=_speculation(choice, work),
+    )
+
+
+def _speculation(choice: Choice, work: Work) -> Callable[[Processors], Speculation | None] | None:
+    """A step with the draft of a measurement, None without one."""
+    drafts, draft = draft_work(choice, work), choice.question.companions.draft
+    if drafts is None or draft is None or draft.acceptance_fraction is None:
+        return None
+    return partial(
+        speculate,
+        work,
+        drafts.drafting,
+        assumptions=Assumptions(),
+        tokens=draft.n_max,
+        acceptance_fraction=draft.acceptance_fraction,
     )
 
 
@@ -158,7 +182,8 @@ def placed(stated: Mapping[str, Any], *, day: str | None = None) -> Choice:
         settings = replace(settings, n_gpu_layers="all")
     model, _ = sources.model(request.model)
     rig = rig_of(request.rig, sources.catalogues.gpus)
-    choice = Question.of(model, rig, workload).hold(settings, workload.context_tokens or 4096)
+    companions = beside_of(request.engine, model, sources.model).companions
+    choice = Question.of(model, rig, workload, companions).hold(settings, workload.context_tokens or 4096)
     return replace(choice, question=replace(choice.question, workload=workload))
 
 

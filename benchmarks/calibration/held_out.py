@@ -14,8 +14,9 @@ FOLDS = 5
 
 
 def folds(cases: Sequence[SpeedCase]) -> dict[str, int]:
-    """Fold of every type of card of one backend, so that folds hold about as many measurements each."""
-    counts = Counter(_card(case) for case in cases)
+    """Fold of every type of card of one backend, so that folds hold about as many measurements of rates each."""
+    counts = Counter(_card(case) for case in cases if case.speculates is None)
+    counts.update(dict.fromkeys([_card(case) for case in cases], 0))
     filled = [0] * FOLDS
     fold_of = {}
     for card, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):

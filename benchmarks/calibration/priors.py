@@ -32,6 +32,9 @@ _CUDA: Final = {
     "device_s": Prior(0.3e-3, 0.4),
     "old_build_factor": Prior(2.06, 0.2),
     "batch_fraction": Prior(0.6, 0.5),
+    # a byte-wise product of four is one operation: what vectors reach is a part of the FP32 rate
+    "vector_fraction": Prior(0.35, 0.4),
+    "draft_pass_s": Prior(0.3e-3, 0.5),
     "prefill_fraction": Prior(0.9, 0.3),
     "matrix_fraction": Prior(0.0),
     "unpacking_fraction": Prior(0.0),
@@ -60,6 +63,8 @@ _OTHER_REDUCTIONS: Final = {
     "vulkan": {"reduction_s": Prior(60e-6), "reduction_card_s": Prior(30e-6)},
     "metal": {"reduction_s": Prior(60e-6), "reduction_card_s": Prior(30e-6)},
 }
+# Metal: eight rows of a 27B model take 6.5 times one on an M4 (github.com/sudoingX/qwen38-mtp, sweeps/apple-silicon.md)
+_VERIFICATION: Final = {"metal": Prior(0.09, 0.3), "sycl": Prior(0.2, 0.5)}
 _STUDY: Final = {
     # bandwidth_fraction, kernel_s, expert_kernel_s, prefill_fraction, expert_rows
     "metal": (0.83, 13e-6, 30e-6, 0.45, 30.0),
@@ -167,6 +172,7 @@ def priors(generations: Mapping[str, frozenset[str]]) -> dict[str, Prior]:
             "expert_rows": Prior(rows, 0.4),
             **_OTHER_REDUCTIONS[backend],
             **_KERNELS[backend],
+            **({"vector_fraction": _VERIFICATION[backend]} if backend in _VERIFICATION else {}),
         }
         found |= {f"{backend}.{name}": prior for name, prior in rows_of.items()}
     found |= {f"cpu.{name}": prior for name, prior in {**_CUDA, **_OTHERS, **_PROCESSOR}.items()}

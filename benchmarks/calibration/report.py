@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from service.core.speed import Assumptions
 from service.core.timing.constants import Calibration
 from service.core.timing.processor import processors
-from service.core.timing.ranges import width
+from service.core.timing.ranges import Quantity, width
 from tests.speed_cases import SpeedCase
 
 _WORST = 30
@@ -17,6 +17,14 @@ _METRICS = {
     "prefill_tokens_per_s": "prefill",
     "aggregate_decode_tokens_per_s": "many streams",
     "ttft_s": "first token",
+    "speculation_gain": "gain by drafts",
+}
+_RANGED: Mapping[str, Quantity] = {
+    "decode": "decode",
+    "prefill": "prefill",
+    "many streams": "streams",
+    "first token": "prefill",
+    "gain by drafts": "speculation",
 }
 _SPLITS = {"one": "one card", "layer": "layer split", "row": "row split", "tensor": "tensor split", "cpu": "processor"}
 
@@ -152,8 +160,7 @@ def covered(cases: Sequence[SpeedCase], errors: Errors, calibration: Calibration
     inside = []
     for case, error in zip(cases, errors, strict=True):
         rates = processors(case.rig, Assumptions(), calibration)
-        quantity = {"decode": "decode", "many streams": "streams"}.get(_METRICS[case.metric], "prefill")
-        half = width(case.work, rates, quantity).fraction  # type: ignore[arg-type]
+        half = width(case.work, rates, _RANGED[_METRICS[case.metric]]).fraction
         inside.append(bool(abs(error) <= np.log1p(half)))
     return inside
 

@@ -1,4 +1,4 @@
-"""What is fitted to what, in order: decode, prompts, many streams, and cards that share every layer."""
+"""What is fitted to what, in order: decode, prompts, many streams, drafts, and cards that share every layer."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -47,6 +47,10 @@ def _of(backend: str, priors: dict[str, Prior]) -> Iterator[Stage]:
     yield Stage(
         name="streams", backend=backend, splits=_SERIAL, metrics=("aggregate_decode_tokens_per_s",), scatter=0.1,
         constants=named("batch_fraction"),
+    )  # fmt: skip
+    yield Stage(
+        name="speculation", backend=backend, splits=(*_SERIAL, "tensor"), metrics=("speculation_gain",), scatter=0.1,
+        constants=named("vector_fraction", "draft_pass_s"),
     )  # fmt: skip
     yield Stage(
         name="row decode", backend=backend, splits=("row",), metrics=_ONE_RATE, scatter=0.1,

@@ -17,6 +17,7 @@ _QUANTITIES: Mapping[str, Quantity] = {
     "decode_tokens_per_s": "decode",
     "aggregate_decode_tokens_per_s": "streams",
     "prefill_tokens_per_s": "prefill",
+    "speculation_gain": "speculation",
 }
 
 _HEAD = '''"""Constants of the speed model and widths of its ranges, as `benchmarks/calibrate.py` found them."""

@@ -153,6 +153,31 @@ class BreakdownStep(BaseModel):
     s: float
 
 
+class SpeculationPlan(BaseModel):
+    """What the draft does to decode speed; times are of one step of all streams."""
+
+    model_config = ANSWER
+
+    acceptance_fraction: float = Field(
+        description="Probability that a proposed token is accepted where all before it were: as stated or assumed."
+    )
+    acceptance_assumed: bool = Field(description="Whether nobody stated it.")
+    n_max: int = Field(description="Tokens that the draft proposes per step; draft layers propose one each at most.")
+    accepted_fraction: float = Field(
+        description="Part of all proposed tokens that is accepted then: what llama-server prints as draft acceptance."
+    )
+    step_tokens: float = Field(description="Tokens that a step yields on average.")
+    draft_s: float = Field(description="Time of a step's drafts, in seconds.")
+    verify_s: float = Field(description="Time of the model's step over the drafts, in seconds.")
+    plain_decode_tokens_per_s: float = Field(description="Tokens per second of each stream without the draft.")
+    gain: float = Field(description="Times as fast as without the draft; below 1: slower.")
+    break_even_acceptance_fraction: float | None = Field(
+        description="Acceptance below which it is slower than without; null: at any."
+    )
+    best_n_max: int = Field(description="Tokens per step with which it would be fastest at this acceptance.")
+    best_gain: float = Field(description="The gain with them.")
+
+
 class SpeedPlan(BaseModel):
     """How fast it will run."""
 
@@ -165,7 +190,11 @@ class SpeedPlan(BaseModel):
     limited_by: Limit
     basis: Basis = Field(description="measured: this very configuration was measured here.")
     breakdown: list[BreakdownStep] = Field(
-        description="Parts of a decode step as they are modelled, and what measurements add or take away."
+        description="Parts of the time of one token of every stream as they are modelled, and what measurements add or "
+        "take away; with a draft, parts of its step over the tokens that the step yields."
+    )
+    speculation: SpeculationPlan | None = Field(
+        None, description="What the draft does; null without one, or where a card's arithmetic is not known."
     )
     corrections: list[SpeedCorrection] = Field(
         default_factory=list, description="What measurements changed; empty where none says anything."

@@ -30,6 +30,7 @@ from service.planning.hardware.llamacpp import work_of
 from service.planning.hardware.power import power_of
 from service.planning.hardware.warnings import hardware_warnings_of
 from service.planning.identity import RULES_VERSION, plan_id
+from service.planning.speculation import basis_of, decode_rate, speculation_plan
 from service.planning.warnings import warnings_of
 
 
@@ -184,26 +185,29 @@ def _host(findings: Findings) -> HostPlan:
 
 def _speed(findings: Findings) -> SpeedPlan | None:
     """Rates with their ranges: a stream's own, and all streams together."""
-    decode = findings.speed.decode
+    speed, decode = findings.speed, findings.speed.decode
     if decode is None or decode.step_s <= 0:
         return None
     streams = findings.request.workload.parallel
-    prompt = findings.request.workload.prompt_tokens
-    prefill_s = findings.speed.prefill_s
-    step_width, prompt_width = findings.speed.width("step").fraction, findings.speed.width("prompt").fraction
+    prompt, prefill_s = findings.request.workload.prompt_tokens, speed.prefill_s
+    prompt_width = speed.width("prompt").fraction
     return SpeedPlan(
-        decode_tokens_per_s=_estimate(1 / decode.step_s, step_width),
-        prefill_tokens_per_s=_estimate(prompt / prefill_s, prompt_width) if prefill_s else None,
-        ttft_s=_estimate(prefill_s + decode.step_s, prompt_width) if prefill_s else None,
-        aggregate_decode_tokens_per_s=_estimate(streams / decode.step_s, step_width),
+        decode_tokens_per_s=_estimate(decode_rate(findings)),
+        prefill_tokens_per_s=_around(prompt / prefill_s, prompt_width) if prefill_s else None,
+        ttft_s=_around(prefill_s + decode.step_s, prompt_width) if prefill_s else None,
+        aggregate_decode_tokens_per_s=_estimate(decode_rate(findings, streams)),
         limited_by=decode.limited_by,
-        basis=decode.basis,
-        breakdown=[BreakdownStep(what=step.what, s=step.s) for step in findings.speed.steps],
+        basis=basis_of(findings) or decode.basis,
+        breakdown=[BreakdownStep(what=step.what, s=step.s) for step in speed.steps],
+        speculation=speculation_plan(findings),
     )
 
 
-def _estimate(mid: float, range_fraction: float) -> Estimate:
-    estimate = core_estimate.Estimate.around(mid, range_fraction)
+def _around(mid: float, range_fraction: float) -> Estimate:
+    return _estimate(core_estimate.Estimate.around(mid, range_fraction))
+
+
+def _estimate(estimate: core_estimate.Estimate) -> Estimate:
     return Estimate(low=estimate.low, mid=estimate.mid, high=estimate.high)
 
 

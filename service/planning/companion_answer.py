@@ -17,6 +17,7 @@ def draft_plan(findings: Findings) -> DraftPlan | None:
         model=None if draft.model is None else name_of(draft.model),
         spec_type=draft.spec_type,
         n_max=draft.n_max,
+        acceptance_fraction=draft.accepted_fraction,
         cache_type_k=placement.ctx.type_k.name,
         cache_type_v=placement.ctx.type_v.name,
         n_gpu_layers=None if draft.model is None else placement.slots.n_slots - (end - first),

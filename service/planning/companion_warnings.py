@@ -4,9 +4,11 @@ from collections.abc import Iterator
 
 from service.contract.plan import PlanWarning
 from service.core.architectures.hparams import read_hparams
+from service.core.timing.speculation import ASSUMED_ACCEPTANCE_RANGE
 from service.core.units import GIB
 from service.planning.companion_answer import draft_placement
 from service.planning.findings import Findings
+from service.planning.speculation import acceptance_is_assumed
 
 
 def companion_warnings(findings: Findings) -> Iterator[PlanWarning]:
@@ -19,13 +21,25 @@ def companion_warnings(findings: Findings) -> Iterator[PlanWarning]:
 
 def _draft_speed(findings: Findings) -> Iterator[PlanWarning]:
     draft = findings.companions.draft
-    if draft is not None:
+    if draft is None or findings.speed.decode is None:
+        return
+    if findings.speed.speculation is None:
         yield PlanWarning(
             code="draft-speed-not-modelled",
             severity="warning",
-            message="Speeds are those without the draft: how many of its tokens are accepted depends on the text, and "
-            "no gain or loss is claimed.",
+            message="Speeds are those without the draft: the arithmetic of a card is not known, on which depends what "
+            "verifying several tokens at once takes.",
             numbers={"spec_type": draft.spec_type, "n_max": draft.n_max},
+        )
+    elif acceptance_is_assumed(findings):
+        low, high = ASSUMED_ACCEPTANCE_RANGE
+        yield PlanWarning(
+            code="draft-acceptance-assumed",
+            severity="info",
+            message=f"How many drafts are accepted depends on the text: {draft.accepted_fraction:.0%} in turn are "
+            f"assumed, as measured of draft layers over prose ({low:.0%}) and code ({high:.0%}), which the range of "
+            "decode covers. State engine.draft.acceptance_fraction.",
+            numbers={"acceptance_fraction": draft.accepted_fraction, "low_fraction": low, "high_fraction": high},
         )
 
 

@@ -63,7 +63,13 @@ def _draft(asked: str | DraftRequest | None, target: Model, resolve: Resolve, no
             _refuse_model_fields(asked)
         else:
             check_shared(read_hparams(target), model, spec_type)
-    return Draft(model=model, spec_type=spec_type, n_max=asked.n_max, settings=_settings(asked))
+    return Draft(
+        model=model,
+        spec_type=spec_type,
+        n_max=asked.n_max,
+        acceptance_fraction=asked.acceptance_fraction,
+        settings=_settings(asked),
+    )
 
 
 def _settings(asked: DraftRequest) -> LlamaCppSettings:

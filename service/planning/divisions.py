@@ -26,8 +26,8 @@ def division_steps(findings: Findings, others: Sequence[RunnerUp]) -> Iterator[s
 
 
 def _figures(findings: Findings) -> str:
-    decode = findings.speed.decode
-    if decode is None:
+    token_s = findings.speed.token_s
+    if not token_s:
         return "without a speed"
     left = min(
         (
@@ -37,7 +37,7 @@ def _figures(findings: Findings) -> str:
         ),
         default=0,
     )
-    rates = f"{decode.step_s * 1e3:.1f} ms a token, {1 / decode.step_s:.1f} tokens/s"
+    rates = f"{token_s * 1e3:.1f} ms a token, {1 / token_s:.1f} tokens/s"
     return f"({_slots(findings)}) {rates}, {left / GIB:+.2f} GiB left on the fullest card"
 
 

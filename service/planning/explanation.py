@@ -7,6 +7,7 @@ from service.core.timing.assumed import ASSUMED_HOST_FP32_FLOPS, ASSUMED_RAM_BAN
 from service.core.timing.fitted import FITTED_ON, SOURCE
 from service.core.timing.processor import Processor
 from service.core.timing.ranges import COVERAGE_FRACTION
+from service.core.timing.speculation import Speculation
 from service.core.types import Rig
 from service.core.units import GIB
 from service.planning.alternatives import RunnerUp
@@ -115,7 +116,23 @@ def _speed_steps(findings: Findings) -> Iterator[str]:
     yield (
         "A decode step takes " + ", ".join(f"{step.s * 1e3:.2f} ms ({step.what})" for step in speed.decode.steps) + "."
     )
+    if speed.speculation is not None:
+        yield from _speculation_steps(speed.speculation)
     yield from _range_steps(findings)
+
+
+def _speculation_steps(found: Speculation) -> Iterator[str]:
+    parts = ", ".join(f"{step.s * 1e3:.2f} ms ({step.what})" for step in found.drafts)
+    yield (
+        f"With the draft a step takes {found.verify.step_s * 1e3:.2f} ms for the model to compute {found.tokens + 1} "
+        f"tokens at once, and {parts or 'nothing for drafts'}."
+    )
+    terms = " + ".join(["1", *(f"{found.acceptance_fraction:.2f}^{at + 1}" for at in range(min(found.tokens, 3)))])
+    yield (
+        f"It yields {terms}{' + ...' if found.tokens > 3 else ''} = {found.tokens_per_step:.2f} tokens on average, so "
+        f"that a token takes {found.token_s * 1e3:.2f} instead of {found.plain_s * 1e3:.2f} ms; llama-server would "
+        f"print a draft acceptance of {found.accepted_share:.2f}."
+    )
 
 
 def _reading_step(processor: Processor, stated_fraction: float | None) -> str:

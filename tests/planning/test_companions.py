@@ -94,6 +94,7 @@ def test_the_draft_is_resolved() -> None:
         "model": DRAFT,
         "spec_type": "draft-simple",
         "n_max": 8,
+        "acceptance_fraction": 0.84,
         "cache_type_k": "q8_0",
         "cache_type_v": "f16",
         "n_gpu_layers": 5,
@@ -117,15 +118,82 @@ def test_draft_layers_are_loaded_when_asked_for() -> None:
     assert (draft.model, draft.n_gpu_layers) == (None, None)
 
 
-def test_speed_is_that_of_the_model_alone() -> None:
-    """No gain is claimed: the rates are the same with and without, and a warning says so."""
-    for model, draft in ((TARGET, DRAFT), (WITH_DRAFT_LAYERS, "mtp")):
-        without, beside = planned(model), planned(model, draft=draft)
-        assert without.speed is not None
-        assert beside.speed is not None
-        assert beside.speed.decode_tokens_per_s.mid == pytest.approx(without.speed.decode_tokens_per_s.mid, rel=0.02)
-        assert "draft-speed-not-modelled" in codes(beside)
-        assert "draft-speed-not-modelled" not in codes(without)
+@pytest.mark.parametrize(
+    ("model", "draft"), [(TARGET, {"model": DRAFT}), (WITH_DRAFT_LAYERS, {"spec_type": "draft-mtp"})]
+)
+def test_a_draft_changes_decode_by_its_gain(model: str, draft: dict[str, Any]) -> None:
+    """The rate with the draft is the rate without, times the gain; the parts of a token's time add up to it."""
+    without, beside = planned(model), planned(model, draft={**draft, "acceptance_fraction": 0.7})
+    assert without.speed is not None
+    assert beside.speed is not None
+    found = beside.speed.speculation
+    assert found is not None
+    assert without.speed.speculation is None
+    rate = beside.speed.decode_tokens_per_s.mid
+    assert found.plain_decode_tokens_per_s == pytest.approx(without.speed.decode_tokens_per_s.mid)
+    assert rate == pytest.approx(found.gain * found.plain_decode_tokens_per_s)
+    assert rate == pytest.approx(found.step_tokens / (found.draft_s + found.verify_s))
+    assert sum(step.s for step in beside.speed.breakdown) == pytest.approx(1 / rate)
+    assert found.step_tokens == pytest.approx(1 + 0.7 + 0.7**2 + 0.7**3)
+    assert found.accepted_fraction == pytest.approx((0.7 + 0.7**2 + 0.7**3) / 3)
+    assert found.best_gain >= found.gain
+
+
+def test_a_prompt_is_the_drafts_too() -> None:
+    """The draft computes the prompt as well, so that it takes longer."""
+    without, beside = planned(), planned(draft=DRAFT)
+    assert without.speed is not None
+    assert beside.speed is not None
+    assert without.speed.prefill_tokens_per_s is not None
+    assert beside.speed.prefill_tokens_per_s is not None
+    assert beside.speed.prefill_tokens_per_s.mid < without.speed.prefill_tokens_per_s.mid
+
+
+def test_an_acceptance_that_nobody_stated_is_said_to_be_assumed() -> None:
+    """The warning names it, the basis follows, and the range reaches from prose to code."""
+    assumed, stated = planned(draft=DRAFT), planned(draft={"model": DRAFT, "acceptance_fraction": 0.84})
+    assert "draft-acceptance-assumed" in codes(assumed)
+    assert "draft-acceptance-assumed" not in codes(stated)
+    assert assumed.speed is not None
+    assert stated.speed is not None
+    assert (assumed.speed.basis, stated.speed.basis) == ("assumed", "fitted")
+    wide, narrow = assumed.speed.decode_tokens_per_s, stated.speed.decode_tokens_per_s
+    assert wide.mid == pytest.approx(narrow.mid)
+    assert wide.low < narrow.low
+    assert wide.high > narrow.high
+
+
+@pytest.mark.parametrize(("acceptance", "code"), [(0.9, "draft-pays"), (0.05, "draft-loses")])
+def test_advice_says_whether_a_draft_pays(acceptance: float, code: str) -> None:
+    """With the acceptance below which it does not, and the number of tokens that would be best."""
+    plan = planned(draft={"model": DRAFT, "n_max": 5, "acceptance_fraction": acceptance})
+    (advice,) = [each for each in plan.advice if each.code.startswith("draft-")]
+    assert advice.code == code
+    even = advice.numbers["break_even_acceptance_fraction"]
+    assert isinstance(even, float)
+    assert (acceptance > even) is (code == "draft-pays")
+    assert f"{even:.0%}" in advice.message
+    at_even = planned(draft={"model": DRAFT, "n_max": 5, "acceptance_fraction": even})
+    assert at_even.speed is not None
+    assert at_even.speed.speculation is not None
+    assert at_even.speed.speculation.gain == pytest.approx(1, abs=1e-6)
+    assert any("tokens on average" in step for step in plan.explanation)
+
+
+def test_no_gain_is_claimed_where_arithmetic_is_not_known() -> None:
+    """What verifying takes depends on it: without, the speed is that of the model alone, and a warning says so."""
+    card = {"name": "lab card", "vram_bytes": 80 * 2**30, "bandwidth_bytes_per_s": 1e12, "backend": "cuda"}
+    plan = ask(WITH_DRAFT_LAYERS, {"gpu": card}, context_tokens=8192, engine={"draft": "mtp"})
+    assert plan.speed is not None
+    assert plan.speed.speculation is None
+    assert "draft-speed-not-modelled" in codes(plan)
+
+
+@pytest.mark.parametrize("acceptance", [-0.1, 1.1])
+def test_an_acceptance_is_a_probability(acceptance: float) -> None:
+    """Anything else is refused."""
+    with pytest.raises(InvalidRequest):
+        planned(draft={"model": DRAFT, "acceptance_fraction": acceptance})
 
 
 def test_a_short_draft_model_is_warned_of() -> None:

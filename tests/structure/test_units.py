@@ -49,6 +49,8 @@ DIMENSIONLESS |= {
     "stddev",
     "unread_count",
 }
+# of drafts
+DIMENSIONLESS |= {"best_gain", "best_n_max", "gain"}
 
 
 def modules(package: types.ModuleType) -> list[str]:

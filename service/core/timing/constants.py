@@ -20,7 +20,8 @@ class BackendConstants:
     reorder. unfused_factor: by how much attention takes longer without flash attention.
     Time that does not depend on bytes. kernel_s, expert_kernel_s: for a matrix, and for a stack of experts. token_s:
     for a token. device_s: for every further card that it passes. old_build_factor: of these in builds before September
-    2024. batch_fraction: of the prompt rate that the further tokens of a step reach.
+    2024. batch_fraction: of the prompt rate that the tokens of further streams reach. vector_fraction: of the FP32
+    rate that drafts being verified reach. draft_pass_s: for every pass of a draft, besides its kernels.
     Prompts. prefill_fraction: of two operations per FP32 lane and clock, four where a multiprocessor has 64 lanes.
     matrix_fraction: of the rate of a card's matrix units, where kernels use them; 0 where none does.
     unpacking_fraction: of the weights' rate at which they are written out for a library's product; 0 where kernels take
@@ -47,6 +48,8 @@ class BackendConstants:
     device_s: float
     old_build_factor: float
     batch_fraction: float
+    vector_fraction: float
+    draft_pass_s: float
     prefill_fraction: float
     matrix_fraction: float
     unpacking_fraction: float

@@ -10,6 +10,8 @@ from service.core.timing.reductions import exchange_s, meeting_s
 from service.core.timing.work import Arrangement, Part, Work
 
 _WORD_BYTES = 4
+# tokens of a step up to which matrices are multiplied vector by vector
+_VECTOR_TOKENS = 8
 _LEAST_SURE_FIRST: tuple[Basis, ...] = ("assumed", "modelled", "fitted", "measured")
 
 
@@ -68,7 +70,7 @@ class Decode:
             steps += [
                 Step(what=f"{part.name} reads {part.read_bytes / 1e9:.2f} GB", s=part.reading_s),
                 Step(what=f"{part.name} attends to what is cached", s=part.attention_s),
-                Step(what=f"{part.name} computes for further streams", s=part.batch_s),
+                Step(what=f"{part.name} computes for the step's further tokens", s=part.batch_s),
                 Step(what=f"{part.name} fixed time", s=part.launches_s),
             ]
         steps.append(Step(what=f"{self.meetings} meetings of the cards", s=self.meetings_s))
@@ -98,7 +100,7 @@ def decode(work: Work, processors: Processors, assumptions: Assumptions) -> Deco
     meetings_s = 0.0
     if meetings:
         meetings_s = meetings * meeting_s(work, processors, len(busy))
-        meetings_s += exchange_s(work, processors, len(busy), work.streams) if work.streams > 1 else 0.0
+        meetings_s += exchange_s(work, processors, len(busy), work.step_tokens) if work.step_tokens > 1 else 0.0
     return Decode(
         step_s=sum([card.s for card in counted]) + host.s + meetings_s,
         cards=tuple(cards),
@@ -131,10 +133,8 @@ def part_time(
 
     The rates are those of the processor's constants, under a power limit less of them.
     """
-    read_bytes, streams = work.read_bytes(part, work.streams), work.streams
-    keeps = processor.limited.decode_fraction
-    rate = processor.reading_bytes_per_s
-    reading_s = (part.dense_bytes + work.experts_read(part, streams)) / rate / keeps if rate else 0.0
+    keeps, rate = processor.limited.decode_fraction, processor.reading_bytes_per_s
+    reading_s = (part.dense_bytes + work.experts_read(part, work.step_tokens)) / rate / keeps if rate else 0.0
     reading_s *= scattering(work, processor)
     if assumptions.fixed_s_per_device is not None:
         launches_s = assumptions.fixed_s_per_device
@@ -142,10 +142,10 @@ def part_time(
         launches_s = fixed_s(work, part, processor, follows=follows)
     return PartTime(
         name=processor.name,
-        read_bytes=read_bytes,
+        read_bytes=work.read_in_step(part),
         reading_s=reading_s,
         attention_s=0.0 if assumptions.ignore_kv_reads else attention_s(work, part, processor) / keeps,
-        batch_s=batch_s(work, part, processor) / keeps if streams > 1 else 0.0,
+        batch_s=batch_s(work, part, processor) / keeps if work.step_tokens > 1 else 0.0,
         launches_s=launches_s,
     )
 
@@ -172,23 +172,41 @@ def scattering(work: Work, processor: Processor) -> float:
 def attention_s(work: Work, part: Part, processor: Processor) -> float:
     """Time to read the caches of all streams, or to compute on them if that takes longer.
 
-    Without flash attention the products are written out in between, which takes a multiple.
+    Tokens of one stream read its cache once, and each computes on it. Without flash attention the products are written
+    out in between, which takes a multiple.
     """
     reading_s = computing_s = 0.0
     if processor.caching_bytes_per_s:
         reading_s = part.cache_bytes / processor.caching_bytes_per_s
     if processor.attention_flops_per_s:
-        computing_s = part.attention_flops / processor.attention_flops_per_s
+        computing_s = work.queries * part.attention_flops / processor.attention_flops_per_s
     factor = 1.0 if work.flash_attention else processor.constants.unfused_factor
     return work.streams * max(reading_s, computing_s) * factor
 
 
 def batch_s(work: Work, part: Part, processor: Processor) -> float:
-    """Arithmetic of the streams beyond the first, at a part of the rate that prompts reach."""
+    """Arithmetic of a step's tokens beyond the first: of further streams, and of drafts that are verified."""
     if processor.prompt_flops_per_s is None:
         return 0.0
     rate = processor.prompt_flops_per_s[work.weights.half_precision] * processor.constants.batch_fraction
-    return (work.streams - 1) * work.flops(part) / rate
+    streams_s = (work.streams - 1) * work.flops(part) / rate
+    return streams_s + verified_s(work, part, processor, rate) if work.queries > 1 else streams_s
+
+
+def verified_s(work: Work, part: Part, processor: Processor, batched_flops_per_s: float) -> float:
+    """Arithmetic of drafts that are verified beside their streams' own tokens.
+
+    Up to eight tokens in all go through the kernels that multiply with vectors, which cost every token its own
+    arithmetic; more of them through those for matrices, which do not take longer than eight vectors.
+
+    Source: MMVQ_MAX_BATCH_SIZE, ggml/src/ggml-cuda/mmvq.cuh; ne11_mm_min, ggml/src/ggml-metal/ggml-metal-ops.cpp
+    (llama.cpp in llama-cpp-python 0.3.36); verification on 20 machines, tests/speed/speculation.jsonl.
+    """
+    further, flops = work.streams * (work.queries - 1), work.flops(part)
+    matrices_s = further * flops / batched_flops_per_s
+    if processor.vector_flops_per_s is None:
+        return matrices_s
+    return max(matrices_s, min(further, _VECTOR_TOKENS - 1) * flops / processor.vector_flops_per_s)
 
 
 def fixed_s(work: Work, part: Part, processor: Processor, *, follows: bool) -> float:

@@ -30,8 +30,9 @@ class Processor:
     """What one device reaches; None where a figure that it takes is not known.
 
     reading_bytes_per_s: weights in decode. caching_bytes_per_s: a cache. attention_flops_per_s: attention of one token.
-    prompt_flops_per_s: matrices of a prompt, as [quantised, 16-bit]. untuned_factor: of these in builds without kernels
-    made for the card's matrix units. prompt_attention_flops_per_s: its attention.
+    vector_flops_per_s: matrices with the few tokens that a step verifies, one after the other. prompt_flops_per_s:
+    matrices of a prompt, as [quantised, 16-bit]. untuned_factor: of these in builds without kernels made for the card's
+    matrix units. prompt_attention_flops_per_s: its attention.
     link_bytes_per_s: weights copied to it.
     """
 
@@ -41,6 +42,7 @@ class Processor:
     reading_bytes_per_s: float | None
     caching_bytes_per_s: float | None
     attention_flops_per_s: float | None
+    vector_flops_per_s: float | None = None
     prompt_flops_per_s: tuple[float, float] | None
     prompt_attention_flops_per_s: float | None
     untuned_factor: float = 1.0
@@ -80,6 +82,7 @@ def card_processor(gpu: Gpu, assumptions: Assumptions, calibration: Calibration)
         reading_bytes_per_s=reading,
         caching_bytes_per_s=None if reading is None else reading * backend.cache_fraction,
         attention_flops_per_s=None if gpu.fp32_flops is None else gpu.fp32_flops * backend.attention_fraction,
+        vector_flops_per_s=None if gpu.fp32_flops is None else gpu.fp32_flops * backend.vector_fraction,
         prompt_flops_per_s=prompt,
         untuned_factor=generation.untuned_factor,
         prompt_attention_flops_per_s=_prompt_attention(gpu, backend, generation, prompt),
@@ -104,6 +107,7 @@ def host_processor(host: Host, gpus: tuple[Gpu, ...], calibration: Calibration) 
         reading_bytes_per_s=reading,
         caching_bytes_per_s=reading * constants.cache_fraction,
         attention_flops_per_s=ASSUMED_HOST_FP32_FLOPS * constants.attention_fraction,
+        vector_flops_per_s=ASSUMED_HOST_FP32_FLOPS * constants.vector_fraction,
         prompt_flops_per_s=(prompt, prompt * constants.half_precision_factor),
         prompt_attention_flops_per_s=prompt * constants.prefill_attention_fraction,
         limited=limited_speed(None, None),

@@ -10,7 +10,7 @@ from service.core.timing.figures import Range
 from service.core.timing.processor import Processor, Processors
 from service.core.timing.work import Arrangement, Work
 
-Quantity: TypeAlias = Literal["decode", "streams", "prefill"]
+Quantity: TypeAlias = Literal["decode", "streams", "prefill", "speculation"]
 
 COVERAGE_FRACTION: Final = 0.85
 # What is not measured is less sure. Assumed: a card whose generation was not measured, and one whose generation is not

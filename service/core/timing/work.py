@@ -92,9 +92,9 @@ class Exchange:
 class Work:
     """All of it: cards in the order in which they work, the host, and how they work together.
 
-    built: the date of the build, None for the newest known. tuned: whether its products are made for matrix units, None
-    for what builds of that date have by default. copies: how many
-    of a prompt's ubatches may be under way at once.
+    queries: tokens of every stream in one step, more than one where drafts are verified. built: the date of the build,
+    None for the newest known. tuned: whether its products are made for matrix units, None for what builds of that date
+    have by default. copies: how many of a prompt's ubatches may be under way at once.
     """
 
     cards: tuple[Part, ...]
@@ -103,6 +103,7 @@ class Work:
     exchange: Exchange = Exchange()
     arrangement: Arrangement = "serial"
     streams: int = 1
+    queries: int = 1
     prompt_tokens: int = 1
     ubatch_tokens: int = 512
     copies: int = 1
@@ -120,6 +121,11 @@ class Work:
         return float(max(1, self.busy)) if self.arrangement == "tensor" else 1.0
 
     @property
+    def step_tokens(self) -> int:
+        """Tokens of all streams in one step."""
+        return self.streams * self.queries
+
+    @property
     def busy(self) -> int:
         """Cards that hold something."""
         return sum([1 for card in self.cards if card.dense_bytes or card.expert_bytes or card.cache_bytes])
@@ -134,6 +140,11 @@ class Work:
         """Weights that `part` reads in one step of `tokens` tokens, and the cache of all of them."""
         experts = round(part.expert_bytes * self.weights.expert_fraction(tokens)) if part.expert_bytes else 0
         return part.dense_bytes + experts + tokens * part.cache_bytes
+
+    def read_in_step(self, part: Part) -> int:
+        """Weights that `part` reads in one step, and the caches of all streams, each of them once."""
+        experts = round(part.expert_bytes * self.weights.expert_fraction(self.step_tokens)) if part.expert_bytes else 0
+        return part.dense_bytes + experts + self.streams * part.cache_bytes
 
     def flops(self, part: Part) -> float:
         """Operations of one token in the matrices of `part`."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from service.contract.plan import Advice
 from service.planning.advice.cards import faster_card, joint_cards, more_cards, row_split
+from service.planning.advice.drafts import draft_gain
 from service.planning.advice.memory import experts_on_last_card, pipeline_copies, quantised_cache, spill
 from service.planning.advice.one_card import single_fast_gpu
 from service.planning.advice.server import server_defaults
@@ -21,6 +22,7 @@ def advice_of(findings: Findings, others: Sequence[RunnerUp]) -> list[Advice]:
         *faster_card(findings),
         *joint_cards(findings, others),
         *row_split(findings),
+        *draft_gain(findings),
         *quantised_cache(findings, others),
         *spill(findings),
         *pipeline_copies(findings),

@@ -22,8 +22,7 @@ def _busy(findings: Findings) -> list[int]:
 
 
 def _decode_per_s(findings: Findings) -> float:
-    decode = findings.speed.decode
-    return 1 / decode.step_s if decode is not None and decode.step_s else 0.0
+    return 1 / findings.speed.token_s if findings.speed.token_s else 0.0
 
 
 def more_cards(findings: Findings, others: Sequence[RunnerUp]) -> Iterator[Advice]:

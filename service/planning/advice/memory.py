@@ -31,8 +31,7 @@ def quantised_cache(findings: Findings, others: Sequence[RunnerUp]) -> Iterator[
         sum(device.kv_bytes for device in each.placement.devices) + each.placement.host.kv_bytes
         for each in (findings, other)
     )
-    tokens = other.choice.context_tokens
-    decode = other.speed.decode
+    tokens, token_s = other.choice.context_tokens, other.speed.token_s
     yield Advice(
         code="quantise-kv",
         message=f"With -ctk {SMALLER_CACHE} -ctv {SMALLER_CACHE} the cards hold everything at {tokens:,} tokens of "
@@ -42,7 +41,7 @@ def quantised_cache(findings: Findings, others: Sequence[RunnerUp]) -> Iterator[
             "context_tokens": tokens,
             "kv_bytes": after,
             "kv_bytes_before": before,
-            "decode_tokens_per_s": 1 / decode.step_s if decode and decode.step_s else 0.0,
+            "decode_tokens_per_s": 1 / token_s if token_s else 0.0,
         },
     )
 

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from service.core.estimate import Estimate
 from service.core.links.transfers import MEETINGS_PER_LAYER
 from service.planning.findings import Findings
 from service.planning.hardware.work import Mode, Work
+from service.planning.speculation import decode_rate
 
 # prompt tokens for each generated one from which on a workload is mostly prompt
 PROMPT_HEAVY_RATIO: Final = 4
@@ -35,7 +35,7 @@ def work_of(findings: Findings) -> Work:
     )
     rate = None
     if decode is not None and decode.step_s > 0:
-        rate = Estimate.around(workload.parallel / decode.step_s, findings.speed.width("step").fraction)
+        rate = decode_rate(findings, workload.parallel)
     return Work(
         mode=mode,
         busy_fractions=_busy_fractions(findings, together=together or workload.parallel > 1),

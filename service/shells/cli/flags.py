@@ -62,6 +62,9 @@ SpecType = Annotated[
     typer.Option("--spec-type", metavar="draft-…", help="Kind of speculation; draft-mtp: the model's draft layers."),
 ]
 DraftMax = Annotated[Number, typer.Option("--spec-draft-n-max", help="Tokens the draft proposes per step.")]
+DraftAcceptance = Annotated[
+    float | None, typer.Option("--acceptance", help="Probability that a proposed token is accepted, 0 to 1.")
+]
 DraftGpuLayers = Annotated[
     Text,
     typer.Option(
@@ -120,7 +123,10 @@ ENGINE = (
     "draft", "mmproj",
     "tool", "version", "date",
 )  # fmt: skip
-DRAFT = ("model", "spec_type", "n_max", "n_gpu_layers", "cache_type_k", "cache_type_v", "override_tensor", "n_cpu_moe")
+DRAFT = (
+    "model", "spec_type", "n_max", "acceptance_fraction", "n_gpu_layers", "cache_type_k", "cache_type_v",
+    "override_tensor", "n_cpu_moe",
+)  # fmt: skip
 MMPROJ = ("model", "weights_bytes", "offload")
 HOST = ("ram_bytes", "ram_bandwidth_bytes_per_s", "cpu")
 

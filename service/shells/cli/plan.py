@@ -43,6 +43,7 @@ def plan(
     draft_model: flags.DraftModel = None,
     draft_spec_type: flags.SpecType = None,
     draft_n_max: flags.DraftMax = None,
+    draft_acceptance_fraction: flags.DraftAcceptance = None,
     draft_n_gpu_layers: flags.DraftGpuLayers = None,
     draft_cache_type_k: flags.DraftCacheTypeK = None,
     draft_cache_type_v: flags.DraftCacheTypeV = None,

@@ -8,6 +8,7 @@ from service.core.engines.llamacpp.drafts import FIELD, OWN_DRAFT_LAYERS
 from service.core.engines.llamacpp.settings import LlamaCppSettings
 from service.core.engines.llamacpp.versions import Rule, version_rules
 from service.core.problems import Contradiction, Unsupported
+from service.core.timing.speculation import ASSUMED_ACCEPTANCE_FRACTION
 from service.core.types import Model
 
 DEFAULT_DRAFT_TOKENS: Final = 3
@@ -21,14 +22,21 @@ AS_THE_TARGET: Final = LlamaCppSettings()
 class Draft:
     """Speculation: a draft model, or the model's own draft (MTP) layers where `model` is None.
 
-    n_max: tokens proposed per step. settings: of the draft, where they are its own: types of its cache and, of a draft
-    model, layers on the cards and what goes elsewhere.
+    n_max: tokens proposed per step. acceptance_fraction: probability that a proposed token is accepted where all
+    before it were, None for what is assumed. settings: of the draft, where they are its own: types of its cache and, of
+    a draft model, layers on the cards and what goes elsewhere.
     """
 
     model: Model | None = None
     spec_type: SpecType
     n_max: int = DEFAULT_DRAFT_TOKENS
+    acceptance_fraction: float | None = None
     settings: LlamaCppSettings = AS_THE_TARGET
+
+    @property
+    def accepted_fraction(self) -> float:
+        """The acceptance that is stated, else the one that is assumed."""
+        return ASSUMED_ACCEPTANCE_FRACTION if self.acceptance_fraction is None else self.acceptance_fraction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

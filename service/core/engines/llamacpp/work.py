@@ -2,17 +2,18 @@
 
 from dataclasses import dataclass
 
-from service.core.architectures.hparams import Hparams
+from service.core.architectures.hparams import Hparams, read_hparams
 from service.core.engines.llamacpp.placement import Placement
 from service.core.engines.llamacpp.question import Choice
 from service.core.engines.llamacpp.reads import ReadShape, read_kv_bytes, read_shape
+from service.core.engines.llamacpp.settings import LlamaCppSettings
 from service.core.engines.llamacpp.slots import CPU
 from service.core.engines.llamacpp.versions import version_rules
 from service.core.engines.llamacpp.weights import Weights
 from service.core.links import hidden_state_bytes
 from service.core.links.topology import slowest_path
 from service.core.timing.work import Arrangement, Exchange, Part, Work
-from service.core.types import Backend, Gpu, Rig, Workload
+from service.core.types import Backend, Gpu, Model, Rig, Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,43 +59,68 @@ class _Asked:
 
 
 def work_of(choice: Choice, *, ignore_cache: bool = False) -> Work:
-    """What a choice makes cards and host do; ignore_cache: as if nothing were cached.
+    """What a choice makes cards and host do, without what runs beside it; ignore_cache: as if nothing were cached."""
+    choice = choice.alone()
+    question = choice.question
+    return model_work(
+        question.model, question.rig, question.workload, choice.placement, choice.settings, ignore_cache=ignore_cache
+    )
+
+
+def model_work(
+    model: Model,
+    rig: Rig,
+    workload: Workload,
+    placement: Placement,
+    settings: LlamaCppSettings,
+    *,
+    ignore_cache: bool = False,
+) -> Work:
+    """What a placed model makes cards and host do; settings: those that say of when the build is.
 
     Split by rows, every card computes its rows of every matrix; cut like tensors, its part of every layer.
     Source: ggml/src/ggml-cuda/ggml-cuda.cu (split buffers), ggml/src/ggml-backend-meta.cpp
     (llama.cpp in llama-cpp-python 0.3.36).
     """
-    choice = choice.alone()
-    question, placement = choice.question, choice.placement
-    hp, workload, host = question.hp, question.workload, choice.placement.host
-    asked = _asked(hp, read_shape(question.model, hp), placement, workload, ignore_cache=ignore_cache)
+    hp, host = read_hparams(model), placement.host
+    asked = _asked(hp, read_shape(model, hp), placement, workload, ignore_cache=ignore_cache)
     on_host = placement.slots.range_of(CPU) if placement.ctx.offload_kqv else (0, hp.n_layer_all)
     return Work(
         cards=tuple(
             [
                 asked.part(gpu, card.weights, (card.first_slot, card.end_slot), card.kv_bytes, card.backend)
-                for gpu, card in zip(question.rig.gpus, placement.devices, strict=True)
+                for gpu, card in zip(rig.gpus, placement.devices, strict=True)
             ]
         ),
         host=asked.part(None, host.weights, on_host, host.kv_bytes, "cpu"),
         weights=asked.shape.weights,
-        exchange=Exchange() if asked.arrangement == "serial" else _exchange(asked, question.rig),
+        exchange=Exchange() if asked.arrangement == "serial" else _exchange(asked, rig),
         arrangement=asked.arrangement,
         streams=workload.parallel,
         prompt_tokens=workload.prompt_tokens,
         ubatch_tokens=placement.ctx.n_ubatch,
         copies=placement.sched_copies,
         flash_attention=placement.ctx.flash_attn,
-        built=version_rules(choice.settings.version, choice.settings.date).as_of,
+        built=version_rules(settings.version, settings.date).as_of,
     )
+
+
+def arrangement_of(placement: Placement) -> Arrangement:
+    """How the cards of a placement work together."""
+    if placement.split_mode not in ("row", "tensor") or len(placement.device_order) < 2:
+        return "serial"
+    return "row" if placement.split_mode == "row" else "tensor"
+
+
+def depth_tokens(workload: Workload) -> float:
+    """Tokens before the middle one of the answer."""
+    return workload.cached_tokens + workload.prompt_tokens + workload.output_tokens / 2
 
 
 def _asked(
     hp: Hparams, shape: ReadShape, placement: Placement, workload: Workload, *, ignore_cache: bool
 ) -> _Asked:  # fmt: skip
-    arrangement: Arrangement = "serial"
-    if placement.split_mode in ("row", "tensor") and len(placement.device_order) > 1:
-        arrangement = "row" if placement.split_mode == "row" else "tensor"
+    arrangement = arrangement_of(placement)
     busy = sum([1 for card in placement.devices if card.weights_bytes])
     return _Asked(
         hp=hp,
@@ -102,7 +128,7 @@ def _asked(
         placement=placement,
         arrangement=arrangement,
         prompt_tokens=workload.prompt_tokens,
-        depth_tokens=workload.cached_tokens + workload.prompt_tokens + workload.output_tokens / 2,
+        depth_tokens=depth_tokens(workload),
         prompt_depth_tokens=workload.cached_tokens + workload.prompt_tokens / 2,
         sharing=max(1, busy) if arrangement == "tensor" else 1,
         ignore_cache=ignore_cache,
