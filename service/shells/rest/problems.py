@@ -144,7 +144,10 @@ def install_problem_handlers(app: FastAPI, routers: Sequence[APIRouter]) -> None
         if lacks_tables(failure):
             slug, detail = "not-ready", "The database has not the tables of this release: run rigfit migrate."
         elif is_outage(failure):
-            slug, detail = "not-ready", "The database does not answer, so nothing was kept: try again in a while."
+            slug, detail = (
+                "not-ready",
+                "The database does not answer or cannot write, so nothing was kept: try again in a while.",
+            )
         else:
             slug, detail = "internal-error", _FAILED
         return problem_response(problem(slug, detail, instance=request.url.path))
