@@ -30,7 +30,7 @@ class Seen:
     def __init__(self, database: Callable[[], Engine], clock: Callable[[], datetime] = _now) -> None:
         self._database = database
         self._clock = clock
-        self._forgetting_at = clock()
+        self._forgot_at: datetime | None = None
 
     def is_new(self, marks: Iterable[str]) -> bool:
         """Whether none of the marks was seen within two hours; remembers all of them.
@@ -42,8 +42,9 @@ class Seen:
         try:
             with transaction(self._database()) as session:
                 is_new = take_marks(session, digests, now, REMEMBERED)
-            if now >= self._forgetting_at:
-                self._forgetting_at = now + _FORGOTTEN_EVERY
+            # a clock may be set back, by more than this
+            if self._forgot_at is None or abs(now - self._forgot_at) >= _FORGOTTEN_EVERY:
+                self._forgot_at = now
                 with transaction(self._database()) as session:
                     forget_marks(session, now)
         except SQLAlchemyError:
