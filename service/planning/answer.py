@@ -190,7 +190,7 @@ def _speed(findings: Findings) -> SpeedPlan | None:
         return None
     streams = findings.request.workload.parallel
     prompt, prefill_s = findings.request.workload.prompt_tokens, speed.prefill_s
-    prompt_width = speed.width("prompt").fraction
+    prompt_width = speed.prompt_width.fraction
     return SpeedPlan(
         decode_tokens_per_s=_estimate(decode_rate(findings)),
         prefill_tokens_per_s=_around(prompt / prefill_s, prompt_width) if prefill_s else None,

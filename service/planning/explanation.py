@@ -149,7 +149,7 @@ def _reading_step(processor: Processor, stated_fraction: float | None) -> str:
 
 def _range_steps(findings: Findings) -> Iterator[str]:
     """Why the ranges are as wide as they are."""
-    for what, found in (("Decode", findings.speed.width("step")), ("A prompt", findings.speed.width("prompt"))):
+    for what, found in (("Decode", findings.speed.step_width), ("A prompt", findings.speed.prompt_width)):
         yield f"{what} may be {found.fraction:.0%} slower or faster: " + (
             f"that covers {COVERAGE_FRACTION:.0%} of {found.n} held-out measurements ({found.group}), widened where "
             "this card or this split is not among them."

@@ -1,6 +1,7 @@
 """The rig of a request as the core reasons about it."""
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from service.catalog.gpus import GpuCatalog, GpuOptions, InlineGpu, inline_gpu
 from service.contract import rig as contract
@@ -32,7 +33,13 @@ def rig_of(request: contract.RigRequest, catalogue: GpuCatalog, *, most_devices:
                 f"The rig has more than {most_devices} devices, the most that the engine takes: leave some out.",
                 fields=("rig.gpus",),
             )
-    return Rig(gpus=tuple(gpus), host=host, machine=machine_of(request, gpus))
+    return _same(Rig(gpus=tuple(gpus), host=host, machine=machine_of(request, gpus)))
+
+
+@lru_cache(maxsize=1024)
+def _same(rig: Rig) -> Rig:
+    """The same object for equal rigs: what is remembered per rig is then found without comparing every figure."""
+    return rig
 
 
 def _devices(entry: str | contract.GpuRequest, catalogue: GpuCatalog, host: Host) -> Sequence[Gpu]:

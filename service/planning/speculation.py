@@ -19,7 +19,7 @@ def acceptance_is_assumed(findings: Findings) -> bool:
 def decode_rate(findings: Findings, streams: int = 1) -> Estimate:
     """Tokens per second of so many streams; where acceptance is assumed, from that of prose to that of code."""
     speed = findings.speed
-    range_fraction = speed.width("step").fraction
+    range_fraction = speed.step_width.fraction
     found = Estimate.around(streams / (speed.token_s or 1.0), range_fraction)
     if speed.speculation is None or not acceptance_is_assumed(findings):
         return found

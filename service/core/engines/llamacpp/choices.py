@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Final
 
 from service.core.engines.llamacpp.companions import ALONE, Companions
+from service.core.engines.llamacpp.loaded import load_model
 from service.core.engines.llamacpp.question import Choice, Question
 from service.core.engines.llamacpp.search.best import best_offload, best_on_cards, is_searched
 from service.core.engines.llamacpp.search.judge import Judge
@@ -137,9 +138,17 @@ def max_context_tokens(choice: Choice) -> int:
 
 def largest_context(question: Question, settings: LlamaCppSettings) -> int:
     """Largest context that fits with these settings, up to the ceiling; 0 where none does."""
-    ceiling_tokens = question.ceiling_tokens(settings)
+    ceiling_tokens, companions = question.ceiling_tokens(settings), question.companions
     parallel = question.workload.parallel
-    return _largest_context(question.model, question.rig, settings, parallel, ceiling_tokens, question.companions)
+    if companions != ALONE:
+        return _largest_context(question.model, question.rig, settings, parallel, ceiling_tokens, companions)
+    # alone, it is the same for whatever shares lead to the same slots
+    longest = load_model(question.model, question.rig, settings).longest
+    found = longest.get((parallel, ceiling_tokens))
+    if found is None:
+        found = _largest_context(question.model, question.rig, settings, parallel, ceiling_tokens, companions)
+        longest[parallel, ceiling_tokens] = found
+    return found
 
 
 @lru_cache(maxsize=4096)

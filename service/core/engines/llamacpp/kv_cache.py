@@ -1,7 +1,7 @@
 """The caches of a context: which there are, how many cells each has, and the bytes of any range of layers."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -41,7 +41,7 @@ class CacheGroup:
 
     layout: row widths per layer. cells: rows of one stream, or the sequences of a recurrent state. n_stream: streams,
     or how often a state is kept for draft snapshots.
-    type_first, type_second: element types of the layout's two tensors.
+    type_first, type_second: element types of the layout's two tensors. Sizes of layers are made once per backend.
     """
 
     layout: CacheLayout
@@ -49,6 +49,7 @@ class CacheGroup:
     n_stream: int
     type_first: TensorType
     type_second: TensorType
+    _sizes: dict[Backend, list[LayerSizes]] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -57,6 +58,12 @@ class CacheGroup:
 
     def layer_sizes(self, backend: Backend) -> list[LayerSizes]:
         """Bytes of a layer of each width in memory of `backend`, padding included."""
+        sizes = self._sizes.get(backend)
+        if sizes is None:
+            sizes = self._sizes[backend] = self._layer_sizes(backend)
+        return sizes
+
+    def _layer_sizes(self, backend: Backend) -> list[LayerSizes]:
         rules, rows, layout = buffer_rules(backend), self.cells * self.n_stream, self.layout
         sizes: list[LayerSizes] = []
         for classes, tensor_type in (
@@ -78,6 +85,7 @@ class KvIndex:
     """All caches of a context, for bytes of layer ranges in time independent of the number of layers."""
 
     groups: tuple[CacheGroup, ...]
+    _sizes: dict[Backend, list[LayerSizes]] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def bytes_between(self, first_layer: int, end_layer: int, backend: Backend) -> int:
         """Bytes of every cache of layers first_layer..end_layer-1 in memory of `backend`.
@@ -90,7 +98,11 @@ class KvIndex:
 
     def layer_sizes(self, backend: Backend) -> list[LayerSizes]:
         """Bytes of a layer of each width of each cache in memory of `backend`, for `bytes_of_layers`."""
-        return [sizes for group in self.groups for sizes in group.layer_sizes(backend)]
+        sizes = self._sizes.get(backend)
+        if sizes is None:
+            sizes = [sizes for group in self.groups for sizes in group.layer_sizes(backend)]
+            self._sizes[backend] = sizes
+        return sizes
 
 
 def bytes_of_layers(sizes: Iterable[LayerSizes], first_layer: int, end_layer: int) -> int:

@@ -41,8 +41,9 @@ class LoadedModel:
 
     cards: all of the rig. slots: over `used`; where the cards work as one joint device, that is device 0. holding:
     backends that hold slots, in slot order. locations: weights that do not lie with their slot, by name. pipelines:
-    whether the cards can work on several batches at once. reserved: graphs made so far, by what they are for, None
-    where one graph does not stand for all lengths.
+    whether the cards can work on several batches at once. settings: without shares and a number of layers, which the
+    slots say. reserved: graphs made so far, by what they are for, None where one graph does not stand for all lengths.
+    longest: the largest contexts that were looked for, by what they depend on.
     """
 
     model: Model
@@ -61,6 +62,7 @@ class LoadedModel:
     locations: Mapping[str, int]
     pipelines: bool
     reserved: dict[Hashable, Reserved | None] = field(default_factory=dict)
+    longest: dict[Hashable, int] = field(default_factory=dict)
 
     @property
     def joint(self) -> bool:
@@ -82,36 +84,77 @@ class LoadedModel:
 def load_model(model: Model, rig: Rig, settings: LlamaCppSettings, *, load_mtp: bool = False) -> LoadedModel:
     """Put the weights of `model` where `settings` say, checked against what llama.cpp refuses; memoised.
 
+    Whatever shares and numbers of layers lead to the same slots give the same object, with what it remembers.
     load_mtp: whether its draft layers are loaded as well.
     Source: src/llama.cpp:158-301, src/llama-model.cpp:1556-1614 (llama.cpp in llama-cpp-python 0.3.36).
     """
     hp = read_hparams(model)
-    rules = version_rules(settings.version, settings.date)
-    split_mode = settings.split_mode or DEFAULT_SPLIT_MODE
-    check_devices(settings, rules)
-    check_spelled(settings, rules)
-    cards, usable, used, backends = _devices(rig, split_mode, settings.main_gpu, settings.devices)
+    plain = replace(settings, tensor_split=None, n_gpu_layers=None)
+    cards = _checked_cards(hp, rig, plain)
+    check_tensor_split(settings, cards.usable)
+    layout = _layout(model, rig, plain, load_mtp=load_mtp)
+    shares = settings.tensor_split if settings.tensor_split and cards.split_mode != "none" else ()
+    slots = _slots(hp, settings, cards.used, shares, joint=cards.split_mode == "tensor")
+    cut = shares if cards.split_mode in ("row", "tensor") else ()
+    return _loaded(model, rig, plain, layout, slots, cut)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Cards:
+    """The cards of a rig under some settings; all, those llama.cpp would use, and those it uses."""
+
+    rules: VersionRules
+    split_mode: SplitMode
+    every: "_Devices"
+    usable: "_Devices"
+    used: "_Devices"
+    backends: tuple[Backend, ...]
+
+
+@lru_cache(maxsize=1024)
+def _checked_cards(hp: Hparams, rig: Rig, plain: LlamaCppSettings) -> _Cards:
+    """The cards, checked; plain: settings without shares and without a number of layers."""
+    rules = version_rules(plain.version, plain.date)
+    split_mode = plain.split_mode or DEFAULT_SPLIT_MODE
+    check_devices(plain, rules)
+    check_spelled(plain, rules)
+    every, usable, used, backends = _devices(rig, split_mode, plain.main_gpu, plain.devices)
     check_device_count(len(used), split_mode)
     check_split_mode(split_mode, used, hp.arch, rules)
-    check_tensor_split(settings, usable)
-    overrides = _overrides(settings, cards, used, split_mode, rules)
-    layout = weight_layout(model, hp, overrides, settings.n_cpu_moe or 0, load_mtp=load_mtp)
-    shares = settings.tensor_split if settings.tensor_split and split_mode != "none" else ()
-    slots = _slots(hp, settings, used, shares, joint=split_mode == "tensor")
-    if split_mode == "tensor":
+    return _Cards(rules=rules, split_mode=split_mode, every=every, usable=usable, used=used, backends=backends)
+
+
+@lru_cache(maxsize=1024)
+def _layout(model: Model, rig: Rig, plain: LlamaCppSettings, *, load_mtp: bool) -> WeightLayout:
+    """Weights by slot, and those that overrides send elsewhere."""
+    hp = read_hparams(model)
+    cards = _checked_cards(hp, rig, plain)
+    overrides = _overrides(plain, cards.every, cards.used, cards.split_mode, cards.rules)
+    return weight_layout(model, hp, overrides, plain.n_cpu_moe or 0, load_mtp=load_mtp)
+
+
+@lru_cache(maxsize=4096)
+def _loaded(
+    model: Model, rig: Rig, plain: LlamaCppSettings, layout: WeightLayout, slots: SlotMap, shares: tuple[float, ...]
+) -> LoadedModel:
+    """A model in its slots; shares: those that rows or tensors are cut by, none where whole layers are divided."""
+    hp = read_hparams(model)
+    cards = _checked_cards(hp, rig, plain)
+    backends = cards.backends
+    if cards.split_mode == "tensor":
         weights = split_weights(tensor_split(model, hp, backends, shares), layout, slots)
-    elif split_mode == "row" and used:
-        weights = split_rows(layout, slots, tuple(row_card(device.gpu) for device in used), shares)
+    elif cards.split_mode == "row" and cards.used:
+        weights = split_rows(layout, slots, tuple(row_card(device.gpu) for device in cards.used), shares)
     else:
         weights = place_weights(layout, slots, backends)
     return LoadedModel(
         model=model,
         hp=hp,
-        settings=settings,
-        rules=rules,
-        split_mode=split_mode,
-        cards=cards,
-        used=used,
+        settings=plain,
+        rules=cards.rules,
+        split_mode=cards.split_mode,
+        cards=cards.every,
+        used=cards.used,
         backends=backends,
         holding=tuple(dict.fromkeys(backends[run.device] for run in slots.runs if run.device != CPU)),
         shares=shares,
@@ -119,7 +162,7 @@ def load_model(model: Model, rig: Rig, settings: LlamaCppSettings, *, load_mtp: 
         layout=layout,
         weights=weights,
         locations=locations(layout, slots, backends),
-        pipelines=split_mode == "layer" and _pipelines(settings, rules, slots, backends),
+        pipelines=cards.split_mode == "layer" and _pipelines(plain, cards.rules, slots, backends),
     )
 
 

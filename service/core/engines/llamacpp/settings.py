@@ -1,7 +1,8 @@
 """What a user can fix about llama.cpp; None is left to the planner."""
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
+from typing import Final, Literal
 
 from service.core.engines.llamacpp.buffer_types import HOST_BUFFER_TYPE
 
@@ -23,7 +24,8 @@ class LlamaCppSettings:
 
     n_gpu_layers: number of slots, "all", or None for the planner's choice.
     tensor_split: shares per device, any positive scale. devices: cards by their position in the rig or by the engine's
-    name for them, in the order it is to take them; None for all it takes by itself.
+    name for them, in the order it is to take them; None for all it takes by itself. Hashed once: rules are memoised by
+    settings.
     """
 
     version: str | None = None
@@ -44,8 +46,18 @@ class LlamaCppSettings:
     n_cpu_moe: int | None = None
     override_tensor: tuple[OverrideTensor, ...] = ()
     kv_offload: bool = True
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash(_STATED(self)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @property
     def names_cards(self) -> bool:
         """Whether overrides send tensors to cards, which must all take part then."""
         return any(entry.buffer_type != HOST_BUFFER_TYPE for entry in self.override_tensor)
+
+
+_STATED: Final = attrgetter(*(each.name for each in fields(LlamaCppSettings) if each.compare))

@@ -1,10 +1,9 @@
 """Speed of a placement: what every device and the host do, turned into decode and prefill times."""
 
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from math import hypot
 from operator import add
-from typing import Literal
 
 from service.core.engines.llamacpp.drafting import draft_work
 from service.core.engines.llamacpp.question import Choice
@@ -14,12 +13,12 @@ from service.core.timing.constants import CALIBRATION, Calibration
 from service.core.timing.decode import Decode, decode
 from service.core.timing.prefill import prefill_s
 from service.core.timing.processor import Processors, processors
-from service.core.timing.ranges import Quantity, Width, width
+from service.core.timing.ranges import Width, width
 from service.core.timing.speculation import Drafting, Speculation, best_tokens, speculate
 from service.core.timing.work import Work
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Speed:
     """Reads and times of a choice.
 
@@ -45,21 +44,26 @@ class Speed:
             return self.speculation.token_s
         return self.decode.step_s if self.decode else None
 
-    @property
+    @cached_property
     def steps(self) -> tuple[Step, ...]:
         """Parts of the time of one token in words."""
         if self.speculation is not None:
             return self.speculation.steps
         return self.decode.steps if self.decode else ()
 
-    def width(self, quantity: Literal["step", "prompt"]) -> Width:
-        """How far the time of a token, or of a prompt, may be off; what a draft gains may be off as well."""
-        step: Quantity = "decode" if self.work.streams == 1 else "streams"
-        found = width(self.work, self.processors, step if quantity == "step" else "prefill")
-        if quantity == "prompt" or self.speculation is None:
+    @cached_property
+    def step_width(self) -> Width:
+        """How far the time of a token may be off; what a draft gains may be off as well."""
+        found = width(self.work, self.processors, "decode" if self.work.streams == 1 else "streams")
+        if self.speculation is None:
             return found
         gain = width(self.work, self.processors, "speculation")
         return replace(found, fraction=hypot(found.fraction, gain.fraction))
+
+    @cached_property
+    def prompt_width(self) -> Width:
+        """How far the time of a prompt may be off."""
+        return width(self.work, self.processors, "prefill")
 
 
 def speed_of(choice: Choice, assumptions: Assumptions, calibration: Calibration = CALIBRATION) -> Speed:

@@ -10,6 +10,7 @@ from itertools import accumulate
 from math import inf
 from typing import Final
 
+from service.core.engines.llamacpp.kv_cache import bytes_of_layers
 from service.core.engines.llamacpp.question import Choice
 from service.core.engines.llamacpp.range_sizes import range_sizes
 from service.core.engines.llamacpp.reads import read_kv_bytes, read_shape, read_weights_bytes
@@ -71,7 +72,8 @@ def _held(choice: Choice) -> dict[str, Sequence[int]]:
     for position in choice.placement.device_order:
         backend = sizes.backends[position]
         if backend not in held:
-            cached = [sizes.caches.bytes_between(0, min(p, n - 1), backend) for p in range(n + 1)]
+            layers = sizes.caches.layer_sizes(backend)
+            cached = [bytes_of_layers(layers, 0, min(p, n - 1)) for p in range(n + 1)]
             sums = [
                 weights.weights_bytes + kv for weights, kv in zip(sizes.sums[position].held, cached, strict=True)
             ]  # fmt: skip
