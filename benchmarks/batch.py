@@ -1,9 +1,9 @@
 """How long a table takes: `python benchmarks/batch.py [rows]`, 10,000 where not said.
 
-`rigfit batch` on a CSV of rows that nearly all differ, the start of its processes included: popular models on rigs of one
-to four cards, a context drawn at random in each row, a number of streams in some. Wall and CPU time, rows per second, and
-the most memory that one of its processes held (the largest resident set). Then the same in this process on one group of
-rows at a time, without any file: what a row costs by itself.
+`rigfit batch` on a CSV of rows that nearly all differ, the start of its processes included: popular models on rigs of
+one to four cards, a context drawn at random in each row, a number of streams in some. Wall and CPU time, rows per
+second, and the most memory that one of its processes held (the largest resident set). Then rows in this process, a
+group at a time and without any file: what one costs by itself.
 """
 
 import csv

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from service.core.units import pad
 
@@ -11,8 +11,7 @@ Verdict = Literal["fits", "fits_with_host_offload", "does_not_fit"]
 CONTEXT_STEP_TOKENS = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
+class Need(NamedTuple):
     """Bytes needed and usable on one device or the host; usable_bytes None where the size is not known."""
 
     total_bytes: int
@@ -26,12 +25,7 @@ class Need:
 
 def shortfall_bytes(needs: Sequence[Need]) -> int:
     """Bytes missing over all devices: each one's own lack, never offset by another's headroom."""
-    lacks = [
-        need.total_bytes - need.usable_bytes
-        for need in needs
-        if need.usable_bytes is not None and need.total_bytes > need.usable_bytes
-    ]
-    return sum(lacks)
+    return sum([total - usable for total, usable in needs if usable is not None and total > usable])
 
 
 def verdict(needs: Sequence[Need], *, offloaded: bool) -> Verdict:

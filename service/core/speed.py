@@ -1,7 +1,7 @@
 """What is said about speed: quantities with ranges, what they rest on, and what a request may assume instead."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Basis = Literal["measured", "fitted", "modelled", "assumed"]
 Limit = Literal["memory_bandwidth", "compute", "interconnect", "host_memory"]
@@ -16,8 +16,7 @@ class Assumptions:
     ignore_kv_reads: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(NamedTuple):
     """One part of a decode step."""
 
     what: str

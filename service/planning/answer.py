@@ -145,7 +145,7 @@ def _shares(findings: Findings) -> list[float] | None:
 
 def _devices(findings: Findings) -> list[DevicePlan]:
     choice, decode = findings.choice, findings.speed.decode
-    question = choice.question
+    question, device_s = choice.question, None if decode is None else decode.device_s
     return [
         DevicePlan(
             index=index,
@@ -162,7 +162,7 @@ def _devices(findings: Findings) -> list[DevicePlan]:
             usable_bytes=gpu.usable_bytes,
             headroom_bytes=gpu.usable_bytes - need.total_bytes,
             read_bytes_per_token=findings.speed.device_reads[index],
-            decode_s=None if decode is None else decode.device_s[index],
+            decode_s=None if device_s is None else device_s[index],
         )
         for index, (gpu, placed, need) in enumerate(
             zip(question.rig.gpus, choice.placement.devices, choice.needs, strict=False)

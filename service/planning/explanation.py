@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from service.core.timing.assumed import ASSUMED_HOST_FP32_FLOPS, ASSUMED_RAM_BANDWIDTH_BYTES_PER_S
 from service.core.timing.fitted import FITTED_ON, SOURCE
-from service.core.timing.processor import Processor
+from service.core.timing.processor import Processor, Processors
 from service.core.timing.ranges import COVERAGE_FRACTION
 from service.core.timing.speculation import Speculation
 from service.core.types import Rig
@@ -109,8 +109,7 @@ def _speed_steps(findings: Findings) -> Iterator[str]:
     speed, stated = findings.speed, findings.assumptions
     if speed.decode is None:
         return
-    for processor in dict.fromkeys(speed.processors.cards):
-        yield _reading_step(processor, stated.bandwidth_fraction)
+    yield from _reading_steps(speed.processors, stated.bandwidth_fraction)
     if speed.host_read:
         yield from _host_steps(findings)
     yield (
@@ -133,6 +132,11 @@ def _speculation_steps(found: Speculation) -> Iterator[str]:
         f"that a token takes {found.token_s * 1e3:.2f} instead of {found.plain_s * 1e3:.2f} ms; llama-server would "
         f"print a draft acceptance of {found.accepted_share:.2f}."
     )
+
+
+@lru_cache(maxsize=1024)
+def _reading_steps(processors: Processors, stated_fraction: float | None) -> tuple[str, ...]:
+    return tuple(_reading_step(processor, stated_fraction) for processor in dict.fromkeys(processors.cards))
 
 
 def _reading_step(processor: Processor, stated_fraction: float | None) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from service.core.speed import Assumptions, Basis, Limit, Step
 from service.core.timing.constants import OLD_DECODE_BEFORE, REORDERED_SINCE
@@ -36,7 +37,7 @@ class PartTime:
         return self.reading_s + self.attention_s + self.batch_s + self.launches_s
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Decode:
     """One decode step of all streams: its time per device, for the host and for the cards' meetings.
 
@@ -52,7 +53,7 @@ class Decode:
     limited_by: Limit
     basis: Basis
 
-    @property
+    @cached_property
     def device_s(self) -> tuple[float, ...]:
         """Time of every card."""
         return tuple([card.s for card in self.cards])
@@ -62,19 +63,22 @@ class Decode:
         """Time of the host."""
         return self.host.s
 
-    @property
+    @cached_property
     def steps(self) -> tuple[Step, ...]:
         """The parts that take time, in order, in words."""
         steps: list[Step] = []
         for part in (*self.counted, self.host):
-            steps += [
-                Step(what=f"{part.name} reads {part.read_bytes / 1e9:.2f} GB", s=part.reading_s),
-                Step(what=f"{part.name} attends to what is cached", s=part.attention_s),
-                Step(what=f"{part.name} computes for the step's further tokens", s=part.batch_s),
-                Step(what=f"{part.name} fixed time", s=part.launches_s),
-            ]
-        steps.append(Step(what=f"{self.meetings} meetings of the cards", s=self.meetings_s))
-        return tuple([step for step in steps if step.s > 0])
+            if part.reading_s > 0:
+                steps.append(Step(f"{part.name} reads {part.read_bytes / 1e9:.2f} GB", part.reading_s))
+            if part.attention_s > 0:
+                steps.append(Step(f"{part.name} attends to what is cached", part.attention_s))
+            if part.batch_s > 0:
+                steps.append(Step(f"{part.name} computes for the step's further tokens", part.batch_s))
+            if part.launches_s > 0:
+                steps.append(Step(f"{part.name} fixed time", part.launches_s))
+        if self.meetings_s > 0:
+            steps.append(Step(f"{self.meetings} meetings of the cards", self.meetings_s))
+        return tuple(steps)
 
 
 def decode(work: Work, processors: Processors, assumptions: Assumptions) -> Decode | None:

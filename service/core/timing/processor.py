@@ -51,9 +51,9 @@ class Processor:
     basis: Basis
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Processors:
-    """Those of a rig, in its order, and its host's."""
+    """Those of a rig, in its order, and its host's; compared by identity, so that rules can be memoised per rig."""
 
     cards: tuple[Processor, ...]
     host: Processor

@@ -6,7 +6,7 @@ from dataclasses import replace
 from service.contract.plan import Advice
 from service.core.engines.llamacpp.choices import largest_context
 from service.core.engines.llamacpp.search.judge import LEAST_GAIN
-from service.core.engines.llamacpp.speed import decode_on_one
+from service.core.engines.llamacpp.speed import step_on_one_s
 from service.planning.findings import Findings
 
 
@@ -16,10 +16,15 @@ def single_fast_gpu(findings: Findings) -> Iterator[Advice]:
     busy = sum(1 for device in findings.placement.devices if device.weights_bytes)
     if decode is None or busy < 2 or findings.placement.split_mode != "layer" or findings.offloaded:
         return
-    steps = ((step.step_s, index) for index in _alone(findings) if (step := decode_on_one(findings.speed, index)))
-    step_s, index = min(steps, default=(decode.step_s, 0))
-    if step_s * LEAST_GAIN > decode.step_s:
+    steps = [
+        (step_s, index)
+        for index in _first_of_their_kind(findings)
+        if (step_s := step_on_one_s(findings.speed, index)) is not None and step_s * LEAST_GAIN <= decode.step_s
+    ]
+    fastest = next(((step_s, index) for step_s, index in sorted(steps) if _has_room(findings, index)), None)
+    if fastest is None:
         return
+    step_s, index = fastest
     gpu = findings.rig.gpus[index]
     gain = decode.step_s / step_s
     yield Advice(
@@ -30,14 +35,17 @@ def single_fast_gpu(findings: Findings) -> Iterator[Advice]:
     )
 
 
-def _alone(findings: Findings) -> Iterator[int]:
-    """The first of each kind of card that has room for everything at this context."""
+def _first_of_their_kind(findings: Findings) -> Iterator[int]:
+    """The first of each kind of card that has room for weights and caches."""
     held_bytes = sum([device.weights_bytes + device.kv_bytes for device in findings.placement.devices])
-    gpus, question = findings.rig.gpus, findings.choice.question
-    for main_gpu, index in enumerate(findings.placement.device_order):
-        gpu = gpus[index]
-        if gpu.usable_bytes < held_bytes or gpus.index(gpu) != index:
-            continue
-        alone = replace(findings.choice.settings, split_mode="none", main_gpu=main_gpu, tensor_split=None)
-        if largest_context(question, alone) >= findings.choice.context_tokens:
+    gpus = findings.rig.gpus
+    for index in findings.placement.device_order:
+        if gpus[index].usable_bytes >= held_bytes and gpus.index(gpus[index]) == index:
             yield index
+
+
+def _has_room(findings: Findings, index: int) -> bool:
+    """Whether a card has room for everything at this context."""
+    main_gpu = findings.placement.device_order.index(index)
+    alone = replace(findings.choice.settings, split_mode="none", main_gpu=main_gpu, tensor_split=None)
+    return largest_context(findings.choice.question, alone) >= findings.choice.context_tokens

@@ -143,7 +143,7 @@ def largest_context(question: Question, settings: LlamaCppSettings) -> int:
     if companions != ALONE:
         return _largest_context(question.model, question.rig, settings, parallel, ceiling_tokens, companions)
     # alone, it is the same for whatever shares lead to the same slots
-    longest = load_model(question.model, question.rig, settings).longest
+    longest = load_model(question.model, question.rig, settings, load_mtp=False).longest
     found = longest.get((parallel, ceiling_tokens))
     if found is None:
         found = _largest_context(question.model, question.rig, settings, parallel, ceiling_tokens, companions)

@@ -89,7 +89,7 @@ def load_model(model: Model, rig: Rig, settings: LlamaCppSettings, *, load_mtp: 
     Source: src/llama.cpp:158-301, src/llama-model.cpp:1556-1614 (llama.cpp in llama-cpp-python 0.3.36).
     """
     hp = read_hparams(model)
-    plain = replace(settings, tensor_split=None, n_gpu_layers=None)
+    plain = settings.without_shares
     cards = _checked_cards(hp, rig, plain)
     check_tensor_split(settings, cards.usable)
     layout = _layout(model, rig, plain, load_mtp=load_mtp)

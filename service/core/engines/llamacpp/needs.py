@@ -24,9 +24,7 @@ def needs_of(model: Model, hp: Hparams, rig: Rig, placement: Placement) -> tuple
     totals = [
         device.total_bytes + (pools[device.backend] if device.weights_bytes else 0) for device in placement.devices
     ]
-    devices = [
-        Need(total_bytes=total, usable_bytes=gpu.usable_bytes) for total, gpu in zip(totals, rig.gpus, strict=True)
-    ]
+    devices = [Need(total, gpu.usable_bytes) for total, gpu in zip(totals, rig.gpus, strict=True)]
     return (*devices, host_need(rig.host, rig.gpus, totals, placement.host.total_bytes))
 
 

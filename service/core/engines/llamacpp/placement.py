@@ -147,5 +147,5 @@ def _by_position(slots: SlotMap, order: Sequence[int]) -> SlotMap:
     """The same slots with devices counted by their position in the rig."""
     if all(position == index for index, position in enumerate(order)):
         return slots
-    runs = tuple(replace(run, device=order[run.device]) if run.device != CPU else run for run in slots.runs)
+    runs = tuple(run._replace(device=order[run.device]) if run.device != CPU else run for run in slots.runs)
     return SlotMap(runs=runs, n_slots=slots.n_slots)

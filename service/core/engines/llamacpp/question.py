@@ -1,6 +1,7 @@
 """A question to llama.cpp and one way to answer it: what stays the same over all candidates, and a candidate."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from service.core.architectures.hparams import Hparams, read_hparams
 from service.core.engines.llamacpp.companion_placement import place_with, without_companions
@@ -92,7 +93,7 @@ class Question:
         return context_ceiling_tokens(self.hp.n_ctx_train, streams, self.workload.context_tokens)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Choice:
     """Settings and context without a gap, where they put the bytes, and what that needs.
 
@@ -121,7 +122,7 @@ class Choice:
         question, placement = self.question, without_companions(self.placement)
         return shortfall_bytes(needs_of(question.model, question.hp, question.rig, placement)) == 0
 
-    @property
+    @cached_property
     def fits(self) -> bool:
         """Whether every device and the host have room."""
         return shortfall_bytes(self.needs) == 0

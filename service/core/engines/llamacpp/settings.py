@@ -1,8 +1,9 @@
 """What a user can fix about llama.cpp; None is left to the planner."""
 
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from operator import attrgetter
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from service.core.engines.llamacpp.buffer_types import HOST_BUFFER_TYPE
 
@@ -55,9 +56,22 @@ class LlamaCppSettings:
         return self._hash
 
     @property
+    def without_shares(self) -> "LlamaCppSettings":
+        """The same without shares and a number of layers; equal ones are the same object."""
+        return _without_shares(*_BESIDE_SHARES(self))
+
+    @property
     def names_cards(self) -> bool:
         """Whether overrides send tensors to cards, which must all take part then."""
         return any(entry.buffer_type != HOST_BUFFER_TYPE for entry in self.override_tensor)
 
 
-_STATED: Final = attrgetter(*(each.name for each in fields(LlamaCppSettings) if each.compare))
+_FIELDS: Final = tuple(each.name for each in fields(LlamaCppSettings) if each.compare)
+_STATED: Final = attrgetter(*_FIELDS)
+_KEPT: Final = tuple(name for name in _FIELDS if name not in ("tensor_split", "n_gpu_layers"))
+_BESIDE_SHARES: Final = attrgetter(*_KEPT)
+
+
+@lru_cache(maxsize=4096)
+def _without_shares(*kept: Any) -> LlamaCppSettings:
+    return LlamaCppSettings(**dict(zip(_KEPT, kept, strict=True)))

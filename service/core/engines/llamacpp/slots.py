@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from service.core.problems import Contradiction, InvalidRequest
 
@@ -34,8 +34,7 @@ def float32s(values: Sequence[float]) -> tuple[float, ...]:
     return struct.unpack(layout, struct.pack(layout, *values))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlotRun:
+class SlotRun(NamedTuple):
     """Slots `first` to `end` (exclusive) on one device."""
 
     device: int

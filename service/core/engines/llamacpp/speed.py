@@ -10,7 +10,7 @@ from service.core.engines.llamacpp.question import Choice
 from service.core.engines.llamacpp.work import work_of
 from service.core.speed import Assumptions, Step
 from service.core.timing.constants import CALIBRATION, Calibration
-from service.core.timing.decode import Decode, decode
+from service.core.timing.decode import Decode, decode, part_time
 from service.core.timing.prefill import prefill_s
 from service.core.timing.processor import Processors, processors
 from service.core.timing.ranges import Width, width
@@ -114,10 +114,10 @@ def most_useful_draft(choice: Choice, speed: Speed) -> Speculation | None:
     )
 
 
-def decode_on_one(speed: Speed, index: int) -> Decode | None:
-    """One decode step with everything that the cards hold on card `index` alone, None without its bandwidth."""
-    cards = speed.work.cards
-    everything = reduce(add, [card for position, card in enumerate(cards) if position != index], cards[index])
-    work = replace(speed.work, cards=(everything,), arrangement="serial")
-    rates = Processors(cards=(speed.processors.cards[index],), host=speed.processors.host)
-    return decode(work, rates, speed.assumptions)
+def step_on_one_s(speed: Speed, index: int) -> float | None:
+    """Time of a decode step with everything that the cards hold on card `index` alone, None without its bandwidth."""
+    work, processor = speed.work, speed.processors.cards[index]
+    if speed.decode is None or processor.reading_bytes_per_s is None:
+        return None
+    everything = reduce(add, [card for position, card in enumerate(work.cards) if position != index], work.cards[index])
+    return part_time(work, everything, processor, speed.assumptions).s + speed.decode.host_s

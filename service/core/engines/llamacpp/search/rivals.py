@@ -58,7 +58,10 @@ def rivals_of(
     everything: a smaller cache, if that is enough.
     """
     choice = choose(model, rig, asked, workload, companions, assumptions)
-    judge = Judge(question=replace(choice.question, workload=workload), assumptions=assumptions)
+    question = choice.question
+    if question.workload != workload:
+        question = replace(question, workload=workload)
+    judge = Judge(question=question, assumptions=assumptions)
     found = [*_other_splits(judge, asked, choice), *_freed(judge, asked, choice), *_smaller_cache(judge, asked, choice)]
     by_settings = {rival.choice.settings: rival for rival in reversed(found)}
     by_settings.pop(choice.settings, None)
@@ -140,11 +143,14 @@ def _smaller_cache(judge: Judge, asked: LlamaCppSettings, choice: Choice) -> Ite
     question = judge.question
     if asked.cache_type_k or asked.cache_type_v or asked.flash_attn is False or not question.rig.gpus:
         return
+    whole = on_cards(choice)
+    if whole and question.workload.context_tokens is not None:
+        return
     try:
         found = (
-            _with_room(question, _smaller(asked), choice, judge.assumptions)
-            if not on_cards(choice)
-            else _longer(question, _smaller(choice.settings), choice)
+            _longer(question, _smaller(choice.settings), choice)
+            if whole
+            else _with_room(question, _smaller(asked), choice, judge.assumptions)
         )
     except PlanProblem:
         return
@@ -171,8 +177,8 @@ def _with_room(
 
 
 def _longer(question: Question, smaller: LlamaCppSettings, choice: Choice) -> Choice | None:
-    """The same split at the largest context of a smaller cache, where the context is open and ends before training."""
-    if question.workload.context_tokens is not None or choice.context_tokens >= question.ceiling_tokens(smaller):
+    """The same split at the largest context of a smaller cache, where the context ends before training."""
+    if choice.context_tokens >= question.ceiling_tokens(smaller):
         return None
     longest = largest_context(question, smaller)
     return question.place(smaller, longest) if longest > choice.context_tokens else None
