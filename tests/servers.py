@@ -36,7 +36,7 @@ class RunningService:
 
 
 @contextmanager
-def running(log: Path | None = None, **settings: str) -> Iterator[RunningService]:
+def running(log: Path | None = None, /, **settings: str) -> Iterator[RunningService]:
     """Serve on a free port until the end of the block, with these RIGFIT_ variables; its log goes to a file, if named.
 
     Nothing is answered for any balancer: it ends without waiting for one.
