@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BaseModel, Discriminator, Field, Tag
 
 from service.contract.companions import CacheType, DraftReference, Layers, MmprojReference
-from service.contract.quantities import REQUEST, Flag, Rate, Text, Tokens, Whole
+from service.contract.quantities import REQUEST, Flag, Fraction, Rate, Text, Tokens, Whole
 
 DEFAULT_ENGINE = "llama.cpp"
 
@@ -106,9 +106,7 @@ class VllmEngine(BaseModel):
     pp_layer_partition: Annotated[list[Tokens], Field(min_length=1, max_length=1000)] | None = Field(
         None, description="Layers per stage (VLLM_PP_LAYER_PARTITION).", examples=[[20, 12]]
     )
-    gpu_memory_utilization: Annotated[float, Field(strict=True, gt=0, le=1)] | None = Field(
-        None, description="Share of each card's memory that vLLM may use."
-    )
+    gpu_memory_utilization: Fraction | None = Field(None, description="Share of each card's memory that vLLM may use.")
     max_model_len: Tokens | None = Field(None, description="Longest sequence in tokens.")
     max_num_batched_tokens: Tokens | None = Field(None, description="Tokens per step.")
     max_num_seqs: Tokens | None = Field(None, description="Sequences per step.")

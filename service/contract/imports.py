@@ -12,10 +12,21 @@ EXAMPLE_IMPORT: dict[str, JsonValue] = {
 }
 
 
+# what `ImportRequest` checks of its fields together, for those who read its schema alone
+_ABSENT: dict[str, JsonValue] = {"type": "null"}
+_ONE_SOURCE: list[JsonValue] = [
+    {
+        "required": ["url"],
+        "properties": {"url": {"type": "string"}, "repo": _ABSENT, "file": _ABSENT, "revision": _ABSENT},
+    },
+    {"required": ["repo"], "properties": {"repo": {"type": "string"}, "url": _ABSENT}},
+]
+
+
 class ImportRequest(BaseModel):
     """A model of another host: an address, or a repository and one of its files."""
 
-    model_config = ConfigDict(**REQUEST, json_schema_extra={"examples": [EXAMPLE_IMPORT]})
+    model_config = ConfigDict(**REQUEST, json_schema_extra={"examples": [EXAMPLE_IMPORT], "oneOf": _ONE_SOURCE})
 
     url: Url | None = Field(
         None,

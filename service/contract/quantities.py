@@ -23,7 +23,9 @@ Whole: TypeAlias = Annotated[int, Field(strict=True), BeforeValidator(_whole)]
 Tokens: TypeAlias = Annotated[Whole, Field(ge=1, le=LARGEST_TOKENS)]
 TokensFromZero: TypeAlias = Annotated[Whole, Field(ge=0, le=LARGEST_TOKENS)]
 Bytes: TypeAlias = Annotated[Whole, Field(ge=0, le=LARGEST_BYTES)]
-Rate: TypeAlias = Annotated[float, Field(strict=True, gt=0, le=1e24)]
+# no machine has less of anything than a billionth, and what is not much smaller can be divided by
+Rate: TypeAlias = Annotated[float, Field(strict=True, ge=1e-9, le=1e24)]
+Fraction: TypeAlias = Annotated[float, Field(strict=True, ge=1e-6, le=1)]
 Flag: TypeAlias = Annotated[bool, Field(strict=True)]
 Text: TypeAlias = Annotated[str, Field(strict=True, min_length=1, max_length=400)]
 # signed addresses of storage are long

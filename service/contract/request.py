@@ -35,7 +35,7 @@ class AssumptionsRequest(BaseModel):
 
     model_config = REQUEST
 
-    bandwidth_fraction: Annotated[float, Field(strict=True, gt=0, le=2)] | None = Field(
+    bandwidth_fraction: Annotated[float, Field(strict=True, ge=1e-6, le=2)] | None = Field(
         None, description="Share of the advertised memory bandwidth that decode reaches.", examples=[0.79]
     )
     fixed_s_per_device: Annotated[float, Field(strict=True, ge=0, le=10)] | None = Field(

@@ -8,6 +8,7 @@ from service.contract.compare import CompareBase, CompareRequest, RigChoice
 from service.contract.model_reference import ModelReference
 from service.contract.request import PlanRequest
 from service.contract.rig import GpuRequest, RigRequest
+from service.contract.validation import validate_request
 from service.core.problems import InvalidRequest
 from service.planning.engines.vllm.closest import for_engine
 
@@ -23,7 +24,8 @@ def questions_of(request: CompareRequest) -> list[PlanRequest]:
 
     Where engines differ, each gets the model in the format it has that is closest to the one named.
 
-    Raises InvalidRequest without a model, with more than MAX_ROWS combinations, and for quants of what has no name.
+    Raises InvalidRequest without a model, with more than MAX_ROWS combinations, for quants of what has no name, and
+    where a combination is no question.
     """
     base, models = request.base, _models(request)
     rigs = [_rig(rig, base) for rig in request.rigs or [base.rig]]
@@ -37,12 +39,14 @@ def questions_of(request: CompareRequest) -> list[PlanRequest]:
         )
     differ = len({engine.name for engine in engines}) > 1
     return [
-        PlanRequest(
-            model=for_engine(model, engine.name) if differ else model,
-            rig=rig,
-            workload=base.workload.model_copy(update={"context_tokens": context}),
-            engine=engine,
-            assumptions=base.assumptions,
+        validate_request(
+            {
+                "model": for_engine(model, engine.name) if differ else model,
+                "rig": rig,
+                "workload": base.workload.model_copy(update={"context_tokens": context}),
+                "engine": engine,
+                "assumptions": base.assumptions,
+            }
         )
         for model, rig, context, engine in product(models, rigs, contexts, engines)
     ]

@@ -1,6 +1,6 @@
 """POST /measurements, GET /measurements and GET /calibration: what was measured, and what it moves."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from anyio import from_thread
 from fastapi import APIRouter, Query, Request, Response
@@ -12,6 +12,7 @@ from service.contract.measurements import (
     MeasurementList,
     MeasurementQuery,
 )
+from service.contract.rig import BackendName
 from service.contract.validation import validate_as
 from service.core.problems import InvalidRequest
 from service.measurements.text import decoded
@@ -31,6 +32,7 @@ _EXAMPLE = """\
 
 build: 2b2afade (8829)
 """
+_TEXT: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": 400, "description": "As the query parameter."}
 _FORM_SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["file"],
@@ -42,10 +44,10 @@ _FORM_SCHEMA: dict[str, Any] = {
             "items": {"type": "string", "format": "binary"},
             "description": "What a benchmark printed, as it stands.",
         },
-        "model": {"type": "string", "description": "As the query parameter."},
-        "gpu": {"type": "array", "items": {"type": "string"}, "description": "As the query parameter."},
-        "backend": {"type": "string", "description": "As the query parameter."},
-        "source": {"type": "string", "description": "As the query parameter."},
+        "model": _TEXT,
+        "gpu": {"type": "array", "maxItems": 64, "items": _TEXT},
+        "backend": {**_TEXT, "enum": get_args(BackendName)},
+        "source": _TEXT,
     },
 }
 _PRINTED: dict[str, Any] = {"schema": {"type": "string"}, "example": _EXAMPLE}

@@ -35,7 +35,7 @@ _FORM_SCHEMA: dict[str, Any] = {
             "items": {"type": "string", "format": "binary"},
             "description": "A GGUF file or its first megabytes; all parts of a split one.",
         },
-        "alias": {"type": "string", "description": "Another name for the model."},
+        "alias": {"type": "string", "minLength": 1, "description": "Another name for the model."},
     },
 }
 _IMPORT_BODY: dict[str, Any] = {

@@ -166,14 +166,15 @@ _HTTP_DETAILS = {
 
 
 def _methods(routers: Sequence[APIRouter], request: Request) -> set[str]:
-    """Every method that the address answers; the framework names those of the first endpoint there only."""
-    return {
-        method
-        for router in routers
-        for route in router.routes
-        if route.matches(request.scope)[0] is not Match.NONE
-        for method in getattr(route, "methods", None) or ()
-    }
+    """Every method that the address answers; the framework names those of the first endpoint there only.
+
+    Where a path is spelled out, what a pattern would make of it (`/rigs/{slug}` of `/rigs/parse`) is another resource.
+    """
+    found = [
+        route for router in routers for route in router.routes if route.matches(request.scope)[0] is not Match.NONE
+    ]
+    spelled_out = [route for route in found if getattr(route, "path", None) == request.url.path]
+    return {method for route in spelled_out or found for method in getattr(route, "methods", None) or ()}
 
 
 def _plan_problem_of(refused: RequestValidationError, request: Request) -> PlanProblem:

@@ -37,6 +37,13 @@ def test_a_misspelt_part_is_refused(client: TestClient) -> None:
     assert "/rig is not a field here; did you mean" in answer.json()["detail"]
 
 
+def test_a_combination_that_is_no_question_is_a_problem(client: TestClient) -> None:
+    """A model and a quant that are names, each, and too long together are refused."""
+    answer = client.post("/compare", json={"base": {"model": "qwen3-32b"}, "quants": ["Q" * 395]})
+    assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json")
+    assert answer.json()["errors"][0]["pointer"] == "/model"
+
+
 def test_an_unknown_engine_is_a_problem(client: TestClient) -> None:
     """An engine that there is not is refused as a whole, with those that there are."""
     answer = client.post("/compare", json={**EXAMPLE_COMPARISON, "engines": [{"name": "vlm"}]})

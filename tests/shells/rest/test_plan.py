@@ -66,6 +66,20 @@ def test_whole_numbers_may_be_written_with_a_point(client: TestClient) -> None:
     assert whole == point
 
 
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"assumptions": {"bandwidth_fraction": 5e-324}},
+        {"rig": {"gpus": [{"gpu": "rtx-3090", "power_limit_w": 5e-324}]}},
+        {"engine": {"name": "vllm", "gpu_memory_utilization": 5e-324}},
+    ],
+)
+def test_what_is_too_small_to_divide_by_is_refused(client: TestClient, stated: dict[str, Any]) -> None:
+    """A positive number may be smaller than anything that a machine has."""
+    answer = client.post("/plan", json=QUESTION | stated)
+    assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json")
+
+
 def test_a_plan_writes_nothing(client: TestClient) -> None:
     """A plan that was only asked for is not kept."""
     plan_id = client.post("/plan", json=QUESTION).json()["id"]

@@ -164,6 +164,12 @@ def test_a_method_that_is_not_answered(client: TestClient) -> None:
     assert answer.headers["allow"] == "GET, POST"
 
 
+def test_a_path_that_is_spelled_out_lists_its_own_methods(client: TestClient) -> None:
+    """What a pattern would make of the same path is another resource."""
+    assert client.options("/rigs/parse").headers["allow"] == "POST"
+    assert client.options("/rigs/4x-3090-300w").headers["allow"] == "GET"
+
+
 def test_unknown_query_parameters_are_refused(client: TestClient) -> None:
     """A query with a parameter nobody reads is an invalid request that names it."""
     problem = expect_problem(client.get("/plan?model=llama-3.2-1b&gpu=rtx-3090"), "invalid-request")
