@@ -24,6 +24,7 @@ from service.contract.request import PlanRequest
 from service.contract.validation import validate_request
 from service.planning.catalogues import BuiltinCatalogues
 from service.planning.planner import Planner
+from service.planning.process import seldom_collect
 
 CHECKOUT = Path(__file__).parent.parent
 GOLDEN = CHECKOUT / "tests" / "golden"
@@ -181,6 +182,7 @@ def command_line() -> None:
 
 def main() -> None:
     """Print all tables."""
+    seldom_collect()
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     explicit_plans()
     open_plans()

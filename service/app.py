@@ -14,6 +14,7 @@ from service.planning.batch.stored import stored_planner
 from service.planning.catalogues import StoredCatalogues
 from service.planning.model_hosts import RemoteModels
 from service.planning.planner import Planner
+from service.planning.process import seldom_collect
 from service.settings import Settings
 from service.shells.rest import (
     batch,
@@ -70,6 +71,7 @@ def create_app(settings: Settings) -> FastAPI:
         )
         app.state.batch_limits = Limits(rows=settings.max_batch_rows)
         log.info("access", writing=_WRITES[settings.writes_without_key], reading=_READS[settings.require_key_to_read])
+        seldom_collect()
         log.info("ready", database=database.url.render_as_string(hide_password=True))
         try:
             with draining.on_sigterm():

@@ -1,7 +1,5 @@
 """Processes that answer groups of questions, started for the first large batch and kept for the next."""
 
-import gc
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -10,15 +8,9 @@ from threading import Lock
 from typing import Any
 
 from service.planning.batch.answering import Answer, Plans, Question
+from service.planning.process import processors, seldom_collect
 
-# plans make many objects and hardly a cycle, so that looking for cycles as often as by default finds nothing
-_GC_THRESHOLDS = (100_000, 50, 50)
 _plans: Plans | None = None
-
-
-def processors() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class BatchProcesses:
@@ -96,8 +88,7 @@ class Group:
 def _start(prepare: Callable[[], Plans]) -> None:
     global _plans  # noqa: PLW0603 - what a process of a pool keeps between its tasks
     _plans = prepare()
-    gc.freeze()
-    gc.set_threshold(*_GC_THRESHOLDS)
+    seldom_collect()
 
 
 def _answer_there(answer: Answer, group: Sequence[Question]) -> Sequence[Any]:

@@ -3,8 +3,9 @@
 from collections.abc import Generator
 from typing import BinaryIO
 
+from service.planning.process import processors
 from service.shells.cli.lines import answer, batches
-from service.shells.cli.workers import Workers, processors
+from service.shells.cli.workers import Workers
 
 MANY_LINES = 200
 

@@ -1,7 +1,6 @@
 """Processes that answer lines for this one, which answers by itself what one that ends early leaves undone."""
 
 import gc
-import os
 import signal
 import sys
 from collections import deque
@@ -13,6 +12,7 @@ from typing import TypeAlias
 
 import orjson
 
+from service.planning.process import seldom_collect
 from service.shells.cli.lines import Line, answer
 
 Group: TypeAlias = Sequence[Line]
@@ -23,13 +23,6 @@ Answered: TypeAlias = Iterable[tuple[int, bytes]]
 _FORKS = "fork" in get_all_start_methods()
 _CONTEXT = get_context("fork") if _FORKS else get_context("spawn")
 _GROUPS_PER_WORKER = 4
-# plans make many objects and hardly a cycle, so that looking for cycles as often as by default finds nothing
-_GC_THRESHOLDS = (100_000, 50, 50)
-
-
-def processors() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Workers:
@@ -138,7 +131,7 @@ def _model_of(text: bytes) -> str:
 def _work(connection: Connection, inherited: Sequence[Connection]) -> None:
     """Answer groups until the other end is closed; an interrupt is for the process that started this one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    gc.set_threshold(*_GC_THRESHOLDS)
+    seldom_collect()
     for other in inherited:
         other.close()
     while True:
