@@ -228,5 +228,5 @@ _MISSING = """\
 * **BF16 on Vulkan**, and models that fill the memory of two cards there: nine times slower than predicted.
 * **First tokens of a server**: what llama-server does besides the prompt, some tenths of a second, is not counted.
 * **Processors**: their cores and memory channels are in no catalogue; state the bandwidth of main memory.
-* **Memory that spills** out of a card into main memory is not predicted: such a plan does not fit.
+* **Memory that spills** out of a card into main memory is predicted from one machine, within a factor of two.
 """.splitlines()

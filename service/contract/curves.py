@@ -31,7 +31,7 @@ class UsersPoint(BaseModel):
 
 
 class MemoryPoint(BaseModel):
-    """Memory at one context."""
+    """Memory at one context, and what decode comes to."""
 
     model_config = ANSWER
 
@@ -40,6 +40,13 @@ class MemoryPoint(BaseModel):
     device_total_bytes: list[int] = Field(description="Of each card, in the plan's order.")
     host_total_bytes: int
     shortfall_bytes: int
+    decode_tokens_per_s: Estimate | None = Field(
+        description="Of each stream with the plan's workload; beyond the cliff with what lacks in main memory, where "
+        "drivers move it that do not refuse. Null where no speed is known, or where it would be refused."
+    )
+    offloaded_decode_tokens_per_s: Estimate | None = Field(
+        None, description="Beyond the cliff, with as much on the host as the planner would put there; null before it."
+    )
 
 
 class Curves(BaseModel):
@@ -53,7 +60,9 @@ class Curves(BaseModel):
     decode: list[DepthPoint] = Field(description="Decode over depth, one stream's rate.")
     prefill: list[DepthPoint] = Field(description="Prefill of the workload's prompt over depth.")
     users: list[UsersPoint] = Field(description="Streams, each with the plan's context per stream.")
-    memory: list[MemoryPoint] = Field(description="Memory over context, with the last that fits and one beyond.")
+    memory: list[MemoryPoint] = Field(
+        description="Memory and decode over context, with the last that fits and one beyond: the cliff."
+    )
     device_usable_bytes: list[int] = Field(description="What each card has.")
     fits_up_to_tokens: Annotated[int, Field(ge=0)] = Field(
         description="Context at the cliff: the largest that fits with these choices; 0 where none does."

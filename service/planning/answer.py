@@ -5,7 +5,6 @@ from dataclasses import replace
 from service.contract.estimate import Estimate
 from service.contract.plan import (
     Alternative,
-    BreakdownStep,
     Command,
     CommandNote,
     DevicePlan,
@@ -13,8 +12,8 @@ from service.contract.plan import (
     LlamaCppEnginePlan,
     ModelSummary,
     Plan,
-    SpeedPlan,
 )
+from service.contract.speed import BreakdownStep, SpeedPlan
 from service.core import estimate as core_estimate
 from service.core.engines.llamacpp.command import command_of
 from service.core.engines.llamacpp.needs import overhead_bytes
@@ -31,6 +30,7 @@ from service.planning.hardware.power import power_of
 from service.planning.hardware.warnings import hardware_warnings_of
 from service.planning.identity import RULES_VERSION, plan_id
 from service.planning.speculation import basis_of, decode_rate, speculation_plan
+from service.planning.spill import spill_plan
 from service.planning.warnings import warnings_of
 
 
@@ -200,6 +200,7 @@ def _speed(findings: Findings) -> SpeedPlan | None:
         basis=basis_of(findings) or decode.basis,
         breakdown=[BreakdownStep(what=step.what, s=step.s) for step in speed.steps],
         speculation=speculation_plan(findings),
+        spill=spill_plan(findings),
     )
 
 

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from service.contract.curves import Curves, DepthPoint, MemoryPoint, UsersPoint
+from service.contract.engine import LlamaCppEngine
+from service.contract.estimate import Estimate
 from service.contract.plan import Plan
 from service.contract.request import PlanRequest
 from service.core.memory import CONTEXT_STEP_TOKENS
@@ -23,13 +25,16 @@ _CHOICES: Final[Mapping[str, Sequence[str]]] = {
 }  # fmt: skip
 """What a planner chose and a curve must not choose anew at every point."""
 
+_LEFT_OPEN: Final = ("tensor_split", "n_gpu_layers", "n_cpu_moe")
+"""What decides how much lies on the host."""
+
 Answering = Callable[[PlanRequest], Plan]
 
 
 def curves_of(plan_of: Answering, request: PlanRequest) -> Curves:
     """Every curve through the plan of `request`; raises PlanProblem where that plan itself is refused."""
     plan = plan_of(request)
-    asked = _Asked(plan_of, _with_choices(request, plan))
+    asked = _Asked(plan_of, _with_choices(request, plan), _offloading(request, plan))
     depths = _depths(plan)
     speeds = [(depth, found) for depth in depths if (found := asked.at_depth(depth, plan)) is not None]
     return Curves(
@@ -54,11 +59,16 @@ def spaced(first: int, last: int, most: int) -> list[int]:
 
 
 class _Asked:
-    """Questions that differ from one in a single thing."""
+    """Questions that differ from one in a single thing.
 
-    def __init__(self, plan_of: Answering, request: PlanRequest) -> None:
+    offloading: the question with layers left open, which the planner divides over cards and host; None where the
+    engine or the question leaves no such choice.
+    """
+
+    def __init__(self, plan_of: Answering, request: PlanRequest, offloading: PlanRequest | None) -> None:
         self._plan_of = plan_of
         self._request = request
+        self._offloading_request = offloading
 
     def at_depth(self, depth_tokens: int, plan: Plan) -> Plan | None:
         """The plan of one prompt and answer behind so many tokens."""
@@ -92,13 +102,25 @@ class _Asked:
             device_total_bytes=[device.total_bytes for device in found.devices],
             host_total_bytes=found.host.total_bytes,
             shortfall_bytes=found.shortfall_bytes,
+            decode_tokens_per_s=_decode_at(found),
+            offloaded_decode_tokens_per_s=None if found.shortfall_bytes == 0 else self._offloaded(context_tokens),
         )
+
+    def _offloaded(self, context_tokens: int) -> Estimate | None:
+        """Decode with what lacks on the host as the planner would divide it, None where that was fixed or lacks too."""
+        if self._offloading_request is None:
+            return None
+        found = self._ask(self._offloading_request, context_tokens=context_tokens)
+        return found.speed.decode_tokens_per_s if found and found.speed and found.shortfall_bytes == 0 else None
 
     def _answer(self, **workload: int) -> Plan | None:
         """The plan of the question with another workload, None where the engine refuses it."""
-        changed = self._request.workload.model_copy(update=workload)
+        return self._ask(self._request, **workload)
+
+    def _ask(self, request: PlanRequest, **workload: int) -> Plan | None:
+        changed = request.workload.model_copy(update=workload)
         try:
-            return self._plan_of(self._request.model_copy(update={"workload": changed}))
+            return self._plan_of(request.model_copy(update={"workload": changed}))
         except PlanProblem:
             return None
 
@@ -113,6 +135,25 @@ def _with_choices(request: PlanRequest, plan: Plan) -> PlanRequest:
     if plan.engine.name == "llama.cpp":
         chosen["fit"] = False
     return request.model_copy(update={"engine": request.engine.model_copy(update=chosen)})
+
+
+def _offloading(request: PlanRequest, plan: Plan) -> PlanRequest | None:
+    """The question with what was chosen for it, but for what lies on the host; None where that was stated."""
+    engine = request.engine
+    if not isinstance(engine, LlamaCppEngine) or engine.n_gpu_layers is not None or not request.rig.gpus:
+        return None
+    changed = {field: getattr(engine, field) for field in _LEFT_OPEN}
+    fixed = _with_choices(request, plan)
+    return fixed.model_copy(update={"engine": fixed.engine.model_copy(update=changed)})
+
+
+def _decode_at(plan: Plan) -> Estimate | None:
+    """Decode of a plan; with what spills where the cards lack memory, None where it cannot run."""
+    if plan.speed is None:
+        return None
+    if plan.shortfall_bytes == 0:
+        return plan.speed.decode_tokens_per_s
+    return None if plan.speed.spill is None else plan.speed.spill.decode_tokens_per_s
 
 
 def _depths(plan: Plan) -> list[int]:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from service.contract.plan import SpeculationPlan
+from service.contract.speed import SpeculationPlan
 from service.core.engines.llamacpp.speed import most_useful_draft
 from service.core.estimate import Estimate
 from service.core.speed import Basis

@@ -97,6 +97,30 @@ def test_what_spills_is_slower_by_a_factor() -> None:
     assert advice(roomy, "spill-cliff") is None
 
 
+def test_what_lies_beyond_the_cards_is_slower_by_a_factor() -> None:
+    """The factor is that of the plan's own spill; what fits by itself hears nothing of it."""
+    plan = ask(QWEN_32B, "rtx-3090", context_tokens=32_768, engine={"n_gpu_layers": "all"})
+    found = advice(plan, "spill-cliff")
+    assert found is not None
+    assert plan.speed is not None
+    assert plan.speed.spill is not None
+    assert found.numbers["slowdown"] == pytest.approx(plan.speed.spill.slowdown)
+    assert found.numbers["spilled_bytes"] == plan.shortfall_bytes
+    assert f"{plan.speed.spill.slowdown:.1f} times as slow" in found.message
+    assert advice(ask(QWEN_32B, "rtx-3090", context_tokens=4096), "spill-cliff") is None
+
+
+def test_an_offload_is_compared_with_what_a_driver_would_move() -> None:
+    """Layers on the host beside the same bytes read over the card's link."""
+    found = advice(ask(LLAMA_70B, "rtx-3090", context_tokens=8192), "spill-cliff")
+    assert found is not None
+    numbers = {name: float(str(value)) for name, value in found.numbers.items()}
+    assert numbers["spilled_slowdown"] == pytest.approx(
+        numbers["whole_decode_tokens_per_s"] / numbers["spilled_decode_tokens_per_s"]
+    )
+    assert numbers["spilled_decode_tokens_per_s"] < numbers["decode_tokens_per_s"]
+
+
 def test_copies_of_a_pipeline_at_a_long_context_are_weighed() -> None:
     """At 131,072 tokens the copies take gigabytes, which the advised entry gives back; at 4,096 nothing is said."""
     gpus = ("2x h100-sxm5-80gb",)

@@ -73,6 +73,42 @@ def test_memory_shows_the_cliff() -> None:
     assert found.fits_up_to_tokens == 22016
 
 
+def test_decode_falls_off_the_cliff() -> None:
+    """One step beyond what fits it falls, by what a driver moves to main memory; the planner's offload falls less."""
+    found = curves(TWO_CARDS)
+    points = {point.context_tokens: point for point in found.memory}
+    before, beyond = points[found.fits_up_to_tokens], points[found.fits_up_to_tokens + 256]
+    assert before.decode_tokens_per_s is not None
+    assert beyond.decode_tokens_per_s is not None
+    assert beyond.decode_tokens_per_s.mid < before.decode_tokens_per_s.mid
+    assert before.offloaded_decode_tokens_per_s is None
+    assert beyond.offloaded_decode_tokens_per_s is not None
+    assert beyond.offloaded_decode_tokens_per_s.mid < before.decode_tokens_per_s.mid
+    within = [point.decode_tokens_per_s for point in found.memory if point.verdict == "fits"]
+    mids = [each.mid for each in within if each is not None]
+    assert mids == pytest.approx([mids[0]] * len(mids), rel=0.01)
+
+
+def test_a_long_context_spills_far() -> None:
+    """Twice the context that fits makes decode several times slower, and worse than layers on the host."""
+    question = {
+        "model": "qwen3-32b:Q4_K_M", "rig": {"gpus": ["rtx-3090"]}, "workload": {"context_tokens": 32768},
+    }  # fmt: skip
+    stated = {**question, "engine": {"name": "llama.cpp", "n_gpu_layers": "all"}}
+    spilled = builtin_planner().plan(validate_request(stated))
+    offloaded = builtin_planner().plan(validate_request(question))
+    assert spilled.verdict == "does_not_fit"
+    assert offloaded.verdict == "fits_with_host_offload"
+    assert spilled.speed is not None
+    assert offloaded.speed is not None
+    spill = spilled.speed.spill
+    assert spill is not None
+    assert spill.spilled_bytes == spilled.shortfall_bytes
+    assert spill.slowdown > 4
+    assert spill.decode_tokens_per_s.mid < offloaded.speed.decode_tokens_per_s.mid
+    assert offloaded.speed.spill is None
+
+
 def test_a_model_that_fits_nowhere_has_its_memory_shown() -> None:
     """Without a context that fits, memory goes up to the one asked for."""
     question = {

@@ -49,8 +49,8 @@ DIMENSIONLESS |= {
     "stddev",
     "unread_count",
 }
-# of drafts
-DIMENSIONLESS |= {"best_gain", "best_n_max", "gain"}
+# of drafts, and of what spills
+DIMENSIONLESS |= {"best_gain", "best_n_max", "gain", "slowdown"}
 
 
 def modules(package: types.ModuleType) -> list[str]:

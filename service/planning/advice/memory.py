@@ -1,4 +1,4 @@
-"""What would make a model fit better, and what not fitting costs."""
+"""What would make a model fit better."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -6,7 +6,7 @@ from typing import Final
 
 from service.contract.plan import Advice
 from service.core.engines.llamacpp.question import Choice
-from service.core.engines.llamacpp.search.judge import LEAST_GAIN, Judge
+from service.core.engines.llamacpp.search.judge import LEAST_GAIN
 from service.core.engines.llamacpp.search.rivals import SMALLER_CACHE
 from service.core.engines.llamacpp.settings import LlamaCppSettings
 from service.core.units import GIB, MIB
@@ -42,33 +42,6 @@ def quantised_cache(findings: Findings, others: Sequence[RunnerUp]) -> Iterator[
             "kv_bytes": after,
             "kv_bytes_before": before,
             "decode_tokens_per_s": 1 / token_s if token_s else 0.0,
-        },
-    )
-
-
-def spill(findings: Findings) -> Iterator[Advice]:
-    """How many times slower it is for what lies on the host."""
-    decode, choice = findings.speed.decode, findings.choice
-    if not findings.offloaded or decode is None or not choice.fits:
-        return
-    judge = Judge(question=choice.question, assumptions=findings.assumptions)
-    nowhere_else = replace(choice.settings, n_gpu_layers="all", n_cpu_moe=None, override_tensor=(), kv_offload=True)
-    whole = judge.speed(replace(nowhere_else, tensor_split=None), choice.context_tokens).decode
-    if whole is None or decode.step_s < whole.step_s * LEAST_GAIN:
-        return
-    host = findings.placement.host
-    spilt = host.weights_bytes - host.weights.lookup_bytes + host.kv_bytes
-    slowdown = decode.step_s / whole.step_s
-    yield Advice(
-        code="spill-cliff",
-        message=f"The {spilt / GIB:.1f} GiB on the host make decode {slowdown:.1f} times as slow as these cards with "
-        f"room for them ({1 / decode.step_s:.1f} instead of {1 / whole.step_s:.1f} tokens/s): a smaller quant, less "
-        "context or one more card pays off most.",
-        numbers={
-            "slowdown": slowdown,
-            "host_bytes": spilt,
-            "decode_tokens_per_s": 1 / decode.step_s,
-            "whole_decode_tokens_per_s": 1 / whole.step_s,
         },
     )
 

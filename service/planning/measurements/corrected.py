@@ -14,8 +14,9 @@ from service.contract.measurements import (
     SpeedCorrection,
     UnusedMeasurement,
 )
-from service.contract.plan import BreakdownStep, Plan, SpeedPlan
+from service.contract.plan import Plan
 from service.contract.request import PlanRequest
+from service.contract.speed import BreakdownStep, SpeedPlan
 from service.core.correction_constants import OTHER_BUILD, REPEATED, Quantity, deviation
 from service.core.corrections import Correction, Evidence, Observation, Shift, correction, evidence_of, shifts_of
 from service.planning.engines.engine import Answer

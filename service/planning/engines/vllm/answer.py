@@ -7,16 +7,15 @@ from typing import Any, Final
 from service.contract.estimate import Estimate
 from service.contract.plan import (
     Alternative,
-    BreakdownStep,
     Command,
     CommandNote,
     DevicePlan,
     HostPlan,
     ModelSummary,
     Plan,
-    SpeedPlan,
     VllmEnginePlan,
 )
+from service.contract.speed import BreakdownStep, SpeedPlan
 from service.core import estimate as core_estimate
 from service.core.engines.vllm.choices import VllmChoice
 from service.core.engines.vllm.command import command_of
