@@ -13,7 +13,7 @@ Text = str | None
 Number = int | None
 
 Model = Annotated[Text, typer.Argument(help="Catalogue name:quant, an id (sha256:…), a GGUF file or its address.")]
-Gpus = Annotated[list[str] | None, typer.Option("--gpu", help="A card, or several as '2x rtx-3090'; may be repeated.")]
+Gpus = Annotated[list[str] | None, typer.Option("--gpu", help="Cards, as '2x rtx-3090 + rtx-4090'; may be repeated.")]
 Context = Annotated[
     Number, typer.Option("-c", "--ctx-size", help="Context in tokens; without it, the largest that fits.")
 ]

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from service.contract.plan_query import cards_of_text
 from service.shells.cli import vllm_flags
 
 _Text = str | None
@@ -58,5 +59,8 @@ def rig_of(flags: dict[str, Any]) -> dict[str, Any]:
         stated = {field: flags[flag] for field, flag in fields.items() if flags.get(flag) is not None}
         rig |= {part: stated} if stated else {}
     limit_w = flags.get("power_limit_w")
-    names = flags.get("gpus") or []
-    return rig | {"gpus": names if limit_w is None else [{"gpu": name, "power_limit_w": limit_w} for name in names]}
+    cards = [card for entry in flags.get("gpus") or [] for card in cards_of_text(entry)]
+    if limit_w is None:
+        return rig | {"gpus": cards}
+    stated = (card if isinstance(card, dict) else {"gpu": card} for card in cards)
+    return rig | {"gpus": [{"power_limit_w": limit_w} | card for card in stated]}

@@ -116,6 +116,14 @@ def test_a_flag_reaches_its_field(flags: tuple[str, ...], field: str, value: obj
     assert as_json(LLAMA_8B, "--gpu", "rtx-3090", "-c", "4096", *flags)["engine"][field] == value
 
 
+@pytest.mark.parametrize("limit", [(), ("--power-limit", "250")])
+@pytest.mark.parametrize("cards", ["2x rtx-3090 + rtx-4090", "2x rtx-3090, rtx-4090", "2x rtx-3090;rtx-4090"])
+def test_cards_may_be_named_in_one_word(cards: str, limit: tuple[str, ...]) -> None:
+    """As everywhere else that cards are named; a limit holds for each of them."""
+    asked = (LLAMA_8B, "-c", "4096", *limit)
+    assert as_json(*asked, "--gpu", cards) == as_json(*asked, "--gpu", "2x rtx-3090", "--gpu", "rtx-4090")
+
+
 def test_flags_of_drafts_and_projectors_ask_the_same_question_as_json() -> None:
     """Flags as llama.cpp spells them become the objects of the contract."""
     flags = shlex.split(
