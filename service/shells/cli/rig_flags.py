@@ -62,5 +62,5 @@ def rig_of(flags: dict[str, Any]) -> dict[str, Any]:
     cards = [card for entry in flags.get("gpus") or [] for card in cards_of_text(entry)]
     if limit_w is None:
         return rig | {"gpus": cards}
-    stated = (card if isinstance(card, dict) else {"gpu": card} for card in cards)
-    return rig | {"gpus": [{"power_limit_w": limit_w} | card for card in stated]}
+    limited = (card if isinstance(card, dict) else {"gpu": card} for card in cards)
+    return rig | {"gpus": [{"power_limit_w": limit_w} | card for card in limited]}
