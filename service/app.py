@@ -17,6 +17,7 @@ from service.planning.planner import Planner
 from service.planning.process import seldom_collect
 from service.settings import Settings
 from service.shells.rest import (
+    audit,
     batch,
     compare,
     curves,
@@ -43,7 +44,8 @@ from service.store.database import open_database
 log = structlog.get_logger(__name__)
 
 _SHELLS = (
-    plan, batch, plans, curves, compare, recommend, gpus, rigs, models, measurements, health, problems, page, sign_in,
+    plan, batch, plans, curves, compare, recommend, gpus, rigs, models, measurements, audit, health, problems, page,
+    sign_in,
 )  # fmt: skip
 _WRITES = {
     "local": "needs a key; this machine itself needs none until the first is made with rigfit keys create",

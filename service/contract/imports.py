@@ -1,6 +1,6 @@
 """Models to bring into the catalogue, and what a repository offers."""
 
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
@@ -54,6 +54,25 @@ class ImportRequest(BaseModel):
             raise ValueError("must have either url or repo")
         if self.repo is None and (self.file is not None or self.revision is not None):
             raise ValueError("file and revision belong to repo")
+        return self
+
+
+class ModelEdit(BaseModel):
+    """What is changed about a model; what is left out stays."""
+
+    model_config = ConfigDict(**REQUEST, json_schema_extra={"examples": [{"aliases": ["team/assistant"]}]})
+
+    name: Annotated[str, Field(strict=True, pattern=r"^[a-z0-9][a-z0-9._-]{0,199}$")] | None = Field(
+        None, description="Another name for a model that was brought in.", examples=["house-8b"]
+    )
+    aliases: Annotated[list[Text], Field(max_length=32)] | None = Field(
+        None, description="All its aliases from now on.", examples=[["team/assistant"]]
+    )
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if self.name is None and self.aliases is None:
+            raise ValueError("must have name or aliases")
         return self
 
 

@@ -24,6 +24,8 @@ _ROWS = (
     ("model-host-unavailable", "Model host unavailable", 502, "The host of the model could not be reached."),
     ("not-found", "Not found", 404, "There is nothing at this address."),
     ("not-ready", "Not ready", 503, "The service cannot answer yet: its database or catalogue is not available."),
+    ("precondition-failed", "Precondition failed", 412, "It was changed since it was read: read it again, then edit."),
+    ("precondition-required", "Precondition required", 428, "An edit says by If-Match which version it was made from."),
     ("rate-limited", "Rate limited", 429, "Too many requests; wait before the next."),
     ("request-timeout", "Request timeout", 408, "The request stopped before its end."),
     ("too-large", "Too large", 413, "The request body is longer than this service accepts."),

@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from service.contract.cards import CardFacts
 from service.contract.companions import DraftRequest, MmprojRequest
 from service.contract.compare import CompareBase, CompareRequest
 from service.contract.engine import ENGINE_NAMES, LlamaCppEngine, VllmEngine
-from service.contract.imports import ImportRequest
+from service.contract.imports import ImportRequest, ModelEdit
 from service.contract.measurements import MeasurementHints, MeasurementQuery
 from service.contract.model_reference import ModelPath, ModelUrl
 from service.contract.problem import FieldError
@@ -25,6 +26,7 @@ _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
     PlanRequest, ModelUrl, ModelPath, RigRequest, GpuRequest, InlineGpu, HostRequest, PsuRequest, PsuLeads,
     CircuitRequest, WorkloadRequest, LlamaCppEngine, DraftRequest, MmprojRequest, VllmEngine, AssumptionsRequest,
     ImportRequest, CompareRequest, CompareBase, MeasurementHints, MeasurementQuery, RecommendRequest, ParseRequest,
+    CardFacts, ModelEdit,
 )  # fmt: skip
 Request = TypeVar("Request", bound=BaseModel)
 _NAMES_OR_OBJECTS = (("model",), ("rig",))

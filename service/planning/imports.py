@@ -22,6 +22,7 @@ from service.retrying import attempts
 from service.store.database import transaction
 from service.store.models import ModelEntry, keep_alias, keep_user_model, model
 from service.store.outages import is_outage
+from service.store.revisions import lock_catalogue
 
 _ALIAS = re.compile(r"[\w][\w./:@-]{0,199}", re.ASCII)
 _KEEP_ATTEMPTS = 6
@@ -114,6 +115,8 @@ def keep_model(
 
 def _keep(database: Engine, entry: ModelEntry, alias: str | None) -> Kept:
     with transaction(database) as session:
+        # the first statement: of two who bring the same model at once, one brings it and the other finds it
+        lock_catalogue(session, "models")
         is_new = model(session, entry.id) is None
         kept = keep_user_model(session, entry)
         if alias is not None and keep_alias(session, alias, kept.id) != kept.id:

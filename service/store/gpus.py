@@ -9,6 +9,7 @@ import orjson
 from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 
+from service.store.audit import record_change, record_seed
 from service.store.revisions import Changes, move_revision
 from service.store.tables import GpuTable, JsonObject, Origin
 
@@ -50,10 +51,29 @@ def gpu(session: Session, slug: str) -> StoredGpu | None:
 
 def keep_user_gpu(session: Session, entry: GpuEntry) -> StoredGpu:
     """Insert or replace a card in the user's name; a built-in one that is edited becomes the user's."""
+    return _replace(session, entry, origin="user")
+
+
+def restore_builtin_gpu(session: Session, entry: GpuEntry) -> StoredGpu:
+    """Put the built-in card back in the place of the user's version of it."""
+    return _replace(session, entry, origin="builtin")
+
+
+def remove_user_gpu(session: Session, slug: str) -> None:
+    """Delete a card that only the user has."""
     move_revision(session, "gpus")
-    previous = session.scalar(select(GpuTable.version).where(GpuTable.slug == entry.slug)) or 0
+    held = session.get_one(GpuTable, slug, populate_existing=True)
+    record_change(session, "card", slug, before=held.record, after=None)
+    _remove(session, [slug])
+
+
+def _replace(session: Session, entry: GpuEntry, *, origin: Origin) -> StoredGpu:
+    move_revision(session, "gpus")
+    held = session.get(GpuTable, entry.slug, populate_existing=True)
+    version = 0 if held is None else held.version
+    record_change(session, "card", entry.slug, before=None if held is None else held.record, after=entry.record)
     _remove(session, [entry.slug])
-    _insert(session, [entry], origin="user", versions={entry.slug: previous + 1})
+    _insert(session, [entry], origin=origin, versions={entry.slug: version + 1})
     return _stored(session.get_one(GpuTable, entry.slug, populate_existing=True))
 
 
@@ -69,6 +89,7 @@ def synchronise_builtin_gpus(session: Session, entries: Iterable[GpuEntry]) -> C
     _remove(session, [*removed, *(entry.slug for entry in changed)])
     versions = {entry.slug: held[entry.slug].version + 1 for entry in changed}
     _insert(session, [*new, *changed], origin="builtin", versions=versions)
+    record_seed(session, "card", inserted=len(new), changed=[entry.slug for entry in changed], removed=removed)
     return Changes(inserted=len(new), changed=len(changed), removed=len(removed))
 
 

@@ -7,7 +7,8 @@ from datetime import datetime
 from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
-from service.store.tables import ApiKeyTable
+from service.store.audit import record_change
+from service.store.tables import ApiKeyTable, JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +50,14 @@ def keep_key(session: Session, entry: KeyEntry) -> None:
     """Insert a key; raises IntegrityError where its name is taken."""
     values = {"id": entry.id, "name": entry.name, "digest": entry.digest, "scopes": list(entry.scopes)}
     session.execute(insert(ApiKeyTable).values(**values, expires_at=entry.expires_at))
+    record_change(session, "key", entry.name, before=None, after=_facts(entry))
 
 
-def revoke_key(session: Session, name: str, at: datetime) -> None:
+def revoke_key(session: Session, key: KeyEntry, at: datetime) -> None:
     """Let a key open nothing from now on; one that was revoked stays revoked since then."""
-    session.execute(
-        update(ApiKeyTable).where(ApiKeyTable.name == name, ApiKeyTable.revoked_at.is_(None)).values(revoked_at=at)
-    )
+    valid = update(ApiKeyTable).where(ApiKeyTable.id == key.id, ApiKeyTable.revoked_at.is_(None))
+    if session.execute(valid.values(revoked_at=at).returning(ApiKeyTable.id)).scalar() is not None:
+        record_change(session, "key", key.name, before=_facts(key), after=None)
 
 
 def note_uses(session: Session, used_at: Mapping[str, datetime]) -> None:
@@ -63,6 +65,11 @@ def note_uses(session: Session, used_at: Mapping[str, datetime]) -> None:
     for key_id, moment in used_at.items():
         earlier = ApiKeyTable.last_used_at.is_(None) | (ApiKeyTable.last_used_at < moment)
         session.execute(update(ApiKeyTable).where(ApiKeyTable.id == key_id, earlier).values(last_used_at=moment))
+
+
+def _facts(key: KeyEntry) -> JsonObject:
+    expires_at = None if key.expires_at is None else key.expires_at.isoformat()
+    return {"scopes": list(key.scopes), "expires_at": expires_at}
 
 
 def _stored(row: ApiKeyTable) -> StoredKey:

@@ -7,6 +7,7 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
+from service.store.audit import record_change
 from service.store.database import insert_where_absent
 from service.store.tables import JsonObject, MeasurementTable
 
@@ -57,6 +58,8 @@ def keep_measurement(session: Session, entry: MeasurementEntry) -> bool:
     if session.get(MeasurementTable, entry.id) is not None:
         return False
     insert_where_absent(session, MeasurementTable, _values(entry))
+    after: JsonObject = {name: getattr(entry, name) for name in _AUDITED}
+    record_change(session, "measurement", entry.id, before=None, after=after)
     return True
 
 
@@ -130,3 +133,5 @@ _COLUMNS = (
     "id", "status", "code", "reason", "metric", "value", "stddev", "engine", "backend", "model", "rig", "build",
     "configuration", "request", "facts", "source",
 )  # fmt: skip
+# what the audit trail says of one; the rest is in its row, which nobody changes
+_AUDITED = ("status", "code", "metric", "value", "model", "rig", "build", "source")

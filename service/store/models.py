@@ -7,9 +7,10 @@ from datetime import datetime
 from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 
+from service.store.audit import record_change, record_seed
 from service.store.database import insert_where_absent
 from service.store.revisions import Changes, move_revision
-from service.store.tables import ModelAliasTable, ModelTable, Origin
+from service.store.tables import JsonObject, ModelAliasTable, ModelTable, Origin
 
 _LABELS = (
     "name",
@@ -89,7 +90,29 @@ def keep_user_model(session: Session, entry: ModelEntry) -> StoredModel:
         return held
     insert_where_absent(session, ModelTable, _values(entry, origin="user"))
     move_revision(session, "models")
-    return _stored(session.get_one(ModelTable, entry.id))
+    kept = _stored(session.get_one(ModelTable, entry.id))
+    record_change(session, "model", entry.id, before=None, after=_facts(kept))
+    return kept
+
+
+def rename_model(session: Session, model_id: str, name: str) -> None:
+    """Give a model another name; its content and its quant stay."""
+    held = session.get_one(ModelTable, model_id, populate_existing=True)
+    before = _facts(_stored(held))
+    held.name = name
+    session.flush()
+    record_change(session, "model", model_id, before=before, after=_facts(_stored(held)))
+    move_revision(session, "models")
+
+
+def remove_model(session: Session, model_id: str) -> None:
+    """Delete a model with its aliases."""
+    for alias in aliases_of(session, model_id):
+        remove_alias(session, alias)
+    held = session.get_one(ModelTable, model_id, populate_existing=True)
+    record_change(session, "model", model_id, before=_facts(_stored(held)), after=None)
+    session.delete(held)
+    move_revision(session, "models")
 
 
 def aliases(session: Session) -> Mapping[str, str]:
@@ -103,8 +126,23 @@ def keep_alias(session: Session, alias: str, model_id: str) -> str:
     key = alias.lower()
     if session.get(ModelAliasTable, key) is None:
         insert_where_absent(session, ModelAliasTable, {"alias": key, "model_id": model_id})
+        record_change(session, "alias", key, before=None, after={"model": model_id})
         move_revision(session, "models")
     return session.get_one(ModelAliasTable, key, populate_existing=True).model_id
+
+
+def aliases_of(session: Session, model_id: str) -> list[str]:
+    """Read the aliases of one model, sorted."""
+    query = select(ModelAliasTable.alias).where(ModelAliasTable.model_id == model_id).order_by(ModelAliasTable.alias)
+    return list(session.scalars(query))
+
+
+def remove_alias(session: Session, alias: str) -> None:
+    """Take a name from a model."""
+    held = session.get_one(ModelAliasTable, alias, populate_existing=True)
+    record_change(session, "alias", alias, before={"model": held.model_id}, after=None)
+    session.delete(held)
+    move_revision(session, "models")
 
 
 def synchronise_builtin_models(session: Session, entries: Iterable[ModelEntry]) -> Changes:
@@ -126,11 +164,17 @@ def synchronise_builtin_models(session: Session, entries: Iterable[ModelEntry]) 
     rows = [_values(entry, origin="builtin") for entry in (*new, *changed)]
     if rows:
         session.execute(insert(ModelTable), rows)
+    record_seed(session, "model", inserted=len(new), changed=[entry.id for entry in changed], removed=removed)
     return Changes(inserted=len(new), changed=len(changed), removed=len(removed))
 
 
 def _labels(row: ModelEntry | StoredModel) -> tuple[object, ...]:
     return tuple(getattr(row, label) for label in _LABELS)
+
+
+def _facts(row: StoredModel) -> JsonObject:
+    """What the audit trail says of a model: all that stands beside its content."""
+    return {label: getattr(row, label) for label in _LABELS}
 
 
 def _stored(row: ModelTable) -> StoredModel:

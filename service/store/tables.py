@@ -10,6 +10,7 @@ from sqlalchemy import (
     DateTime,
     Dialect,
     Index,
+    Integer,
     LargeBinary,
     MetaData,
     String,
@@ -141,6 +142,23 @@ class SavedPlanTable(Table):
     rules_version: Mapped[str] = mapped_column(String(80))
     data_version: Mapped[str] = mapped_column(String(80))
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class AuditTable(Table):
+    """One change of a catalogue: who, when, what it was before and after; never changed."""
+
+    __tablename__ = "audit_log"
+    __table_args__ = (Index("ix_audit_log_kind_entity", "kind", "entity"),)
+
+    # SQLite counts up by itself only where a key is called INTEGER
+    id: Mapped[int] = mapped_column(BigInteger().with_variant(Integer(), "sqlite"), primary_key=True)
+    at: Mapped[datetime] = mapped_column(server_default=func.now())
+    actor: Mapped[str] = mapped_column(String(80), index=True)
+    action: Mapped[str] = mapped_column(String(16))
+    kind: Mapped[str] = mapped_column(String(16))
+    entity: Mapped[str] = mapped_column(String(400))
+    before: Mapped[JsonObject | None]
+    after: Mapped[JsonObject | None]
 
 
 class ApiKeyTable(Table):

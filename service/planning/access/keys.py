@@ -69,5 +69,5 @@ def revoke_key(database: Engine, name: str) -> StoredKey:
         held = store.key_named(session, name)
         if held is None:
             raise InvalidRequest(f"No key is named {name[:80]!r}: rigfit keys list shows them.")
-        store.revoke_key(session, name, datetime.now(UTC))
+        store.revoke_key(session, held, datetime.now(UTC))
         return held

@@ -52,6 +52,11 @@ class KeyRing:
         self._working = Lock()
 
     @property
+    def was_read(self) -> bool:
+        """Whether the keys are known at all."""
+        return self._keys is not None
+
+    @property
     def is_fresh(self) -> bool:
         """Whether `holder` and `is_empty` may be asked without `refresh` before."""
         return self._keys is not None and time.monotonic() < self._due_s
@@ -75,19 +80,28 @@ class KeyRing:
         return Holder(key_id=key.id, name=key.name, scopes=frozenset(key.scopes))
 
     def refresh(self) -> None:
-        """Read the keys where that is due; raises SQLAlchemyError where they were never read and cannot be."""
-        with self._working:
-            if self.is_fresh:
-                return
-            try:
-                with Session(self._database) as session:
-                    self._keys = {key.id: key for key in keys(session)}
-                self._note_uses()
-            except SQLAlchemyError as failure:
-                if self._keys is None:
-                    raise
-                log.warning("keys could not be read again", error=str(failure))
-            self._due_s = time.monotonic() + self._fresh_s
+        """Read the keys where that is due; who comes while another reads them uses those there are.
+
+        Raises SQLAlchemyError where they were never read and cannot be.
+        """
+        if not self._working.acquire(blocking=self._keys is None):
+            return
+        try:
+            if not self.is_fresh:
+                self._read()
+        finally:
+            self._working.release()
+
+    def _read(self) -> None:
+        try:
+            with Session(self._database) as session:
+                self._keys = {key.id: key for key in keys(session)}
+            self._note_uses()
+        except SQLAlchemyError as failure:
+            if self._keys is None:
+                raise
+            log.warning("keys could not be read again", error=str(failure))
+        self._due_s = time.monotonic() + self._fresh_s
 
     def _note_uses(self) -> None:
         """Write when keys were last used, each at most once a minute."""

@@ -1,10 +1,11 @@
 """Lets a request in that shows the key its address needs, or needs none."""
 
+from contextlib import suppress
 from http.cookies import CookieError, SimpleCookie
 from typing import Final
 
+from anyio import move_on_after, to_thread
 from sqlalchemy.exc import SQLAlchemyError
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,9 +19,12 @@ from service.shells.rest.caller import ANONYMOUS, CALLER, Caller, is_of_this_mac
 from service.shells.rest.problems import problem_response
 from service.shells.web.saved import prefers_page
 from service.shells.web.sign_in import COOKIE, sign_in_page
+from service.store.audit import acting_as
 
 HEADER: Final = "X-API-Key"
 CHALLENGE: Final = f'ApiKey realm="rigfit", header="{HEADER}"'
+PATIENCE_S: Final = 1.0
+"""How long a request waits for a database that does not answer; then the keys that were read last count."""
 _RAW_HEADER: Final = HEADER.lower().encode()
 
 
@@ -46,15 +50,19 @@ class Gate:
                 if refusal is not None:
                     await refusal(scope, receive, send)
                     return
+                with acting_as(scope[CALLER].name):
+                    await self.app(scope, receive, send)
+                return
         await self.app(scope, receive, send)
 
     async def _refusal(self, scope: Scope, shown: str | None, need: str | None) -> Response | None:
         """Why the request may not pass; None where it may, then with its caller in the scope."""
         ring: KeyRing = scope["app"].state.keys
-        try:
+        with suppress(SQLAlchemyError):
             if not ring.is_fresh:
-                await run_in_threadpool(ring.refresh)
-        except SQLAlchemyError:
+                with move_on_after(PATIENCE_S):
+                    await to_thread.run_sync(ring.refresh, abandon_on_cancel=True)
+        if not ring.was_read:
             return _answer(scope, "not-ready", "The database does not answer, so keys cannot be checked.")
         if shown is None and need == "read":
             shown = _cookie(scope)

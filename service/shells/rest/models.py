@@ -1,18 +1,20 @@
-"""GET /models, GET /models/{ref} and POST /models: the catalogue of models, and what users bring into it."""
+"""The catalogue of models: GET and POST /models, GET, PATCH and DELETE /models/{ref}."""
 
 from typing import Annotated, Any
 
 from anyio import from_thread
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import APIRouter, Depends, Header, Request, Response
 
+from service.catalog.models import ModelCatalog
 from service.contract.catalogue import ModelDocument, ModelListing, QuantSummary
-from service.contract.imports import EXAMPLE_IMPORT, RepositoryListing
+from service.contract.imports import EXAMPLE_IMPORT, ModelEdit, RepositoryListing
 from service.contract.validation import parse_import
 from service.planning.imports import Kept, import_remote, keep_model
 from service.planning.model_documents import model_document
+from service.planning.model_edits import change_model, model_tag, remove_user_model
 from service.planning.planner import Planner
-from service.shells.rest.gpus import Search
-from service.shells.rest.media import FORM, JSON, is_form, is_json, unsupported_media
+from service.shells.rest.gpus import EDIT_PROBLEMS, ETAG, IfMatch, Search
+from service.shells.rest.media import FORM, JSON, is_form, is_json, require_json, unsupported_media
 from service.shells.rest.problems import responses
 from service.shells.rest.state import DatabaseState, PlannerState, RemoteState
 from service.shells.rest.uploads import read_upload
@@ -83,12 +85,40 @@ def get_models(planner: PlannerState, search: Search = "") -> list[ModelListing]
     "/models/{reference:path}",
     summary="One model",
     response_description="What it is and what it needs.",
-    responses=responses("not-ready", "unknown-model"),
+    response_model=ModelDocument,
+    responses=responses("not-ready", "unknown-model") | {200: {"headers": ETAG}},
 )
-def get_model(reference: str, planner: PlannerState) -> ModelDocument:
+def get_model(reference: str, planner: PlannerState) -> Response:
     """Show one model at one quantisation, by `name:quant`, by a bare name, by an alias or by its id."""
-    catalogue = planner.catalogues.models
-    return model_document(catalogue, catalogue.resolve(reference))
+    return _shown(planner.catalogues.models, reference)
+
+
+@router.patch(
+    "/models/{reference:path}",
+    summary="Rename a model, or set its aliases",
+    response_description="The model as it is now.",
+    response_model=ModelDocument,
+    responses=responses(*EDIT_PROBLEMS, "unknown-model", "unsupported-media") | {200: {"headers": ETAG}},
+    dependencies=[Depends(require_json)],
+)
+def patch_model(
+    reference: str, edit: ModelEdit, planner: PlannerState, database: DatabaseState, if_match: IfMatch = None
+) -> Response:
+    """Give a model that was brought in another name, or any model the aliases it has from now on."""
+    model_id = change_model(planner.catalogues, database, reference, edit, if_match=if_match)
+    return _shown(planner.catalogues.models, model_id)
+
+
+@router.delete(
+    "/models/{reference:path}",
+    summary="Remove a model",
+    response_description="It is removed.",
+    status_code=204,
+    responses=responses(*(slug for slug in EDIT_PROBLEMS if slug != "too-large"), "unknown-model"),
+)
+def delete_model(reference: str, planner: PlannerState, database: DatabaseState, if_match: IfMatch = None) -> None:
+    """Remove a model that was brought in, with its aliases. Plans of it that were kept stay."""
+    remove_user_model(planner.catalogues, database, reference, if_match=if_match)
 
 
 @router.post(
@@ -103,7 +133,7 @@ def get_model(reference: str, planner: PlannerState) -> ModelDocument:
             "model": ModelDocument | RepositoryListing,
             "description": "The model, which was there already, or the files of a repository to choose from.",
         },
-        201: {"headers": _LOCATION},
+        201: {"headers": _LOCATION | ETAG},
     },
     openapi_extra={"requestBody": _IMPORT_BODY},
 )
@@ -140,10 +170,14 @@ def post_models(
 
 
 def _kept(planner: Planner, kept: Kept) -> Response:
-    catalogue = planner.catalogues.models
+    answer = _shown(planner.catalogues.models, kept.id, 201 if kept.is_new else 200)
+    answer.headers["Location"] = f"/models/{kept.id}"
+    return answer
+
+
+def _shown(catalogue: ModelCatalog, reference: str, status: int = 200) -> Response:
+    found = catalogue.resolve(reference)
+    document = model_document(catalogue, found)
     return Response(
-        model_document(catalogue, catalogue.resolve(kept.id)).model_dump_json(),
-        status_code=201 if kept.is_new else 200,
-        media_type=JSON,
-        headers={"Location": f"/models/{kept.id}"},
+        document.model_dump_json(), status_code=status, media_type=JSON, headers={"ETag": model_tag(found.row)}
     )
