@@ -87,16 +87,8 @@ def create_app(settings: Settings) -> FastAPI:
         description=DESCRIPTION, lifespan=lifespan, redoc_url=None,
         generate_unique_id_function=operation_id,
     )  # fmt: skip
-    app.add_middleware(
-        BodyLimit,
-        max_bytes=settings.max_request_bytes,
-        max_upload_bytes=settings.max_upload_bytes,
-        max_batch_bytes=settings.max_batch_bytes,
-    )
-    # added last, so that it stands in front: a body is read for those alone who may send it
-    app.add_middleware(Gate, settings=settings)
     app.state.draining = draining
-    app.add_middleware(CloseWhileDraining, draining=draining)
+    _guard(app, settings, draining)
     routers = [shell.router for shell in _SHELLS]
     if settings.slack_signing_secret is not None:
         from service.shells.slack.endpoints import slack_router  # noqa: PLC0415 - most installations have no Slack
@@ -111,3 +103,16 @@ def create_app(settings: Settings) -> FastAPI:
             app.include_router(router)
     describe(app)
     return app
+
+
+def _guard(app: FastAPI, settings: Settings, draining: Draining) -> None:
+    """Put what looks at every request in front of the application; what is added last is asked first."""
+    app.add_middleware(
+        BodyLimit,
+        max_bytes=settings.max_request_bytes,
+        max_upload_bytes=settings.max_upload_bytes,
+        max_batch_bytes=settings.max_batch_bytes,
+    )
+    # a body is read for those alone who may send it
+    app.add_middleware(Gate, settings=settings)
+    app.add_middleware(CloseWhileDraining, draining=draining)

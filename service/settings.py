@@ -139,7 +139,7 @@ class Settings(BaseSettings):
     max_database_connections: PositiveInt = 10
     """Connections to PostgreSQL that one process keeps open; SQLite ignores it."""
 
-    catalogue_refresh_s: PositiveFloat = 2.0
+    catalogue_refresh_s: PositiveFloat = 0.5
     """How long a process may answer from its copy of the catalogue before it asks the database for a newer revision."""
 
     @model_validator(mode="after")

@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 
 # a look at the revisions takes milliseconds
 _LONGEST_WAIT_S = 1.0
+# a moment that is always past
+_AT_ONCE_S = 0.0
 
 
 class Catalogues(Protocol):
@@ -95,7 +97,7 @@ class StoredCatalogues:
         self._database = database
         self._refresh_s = refresh_s
         self._loaded: _Loaded | None = None
-        self._due_s = 0.0
+        self._due_s = _AT_ONCE_S
         self._is_away = False
         self._working = Lock()
 
@@ -125,11 +127,13 @@ class StoredCatalogues:
         return self._loaded is not None and self._loaded.is_builtin
 
     def changed(self) -> None:
-        """Look at the next question."""
-        self._due_s = 0.0
+        """Look at the next question, which no look that began before will do for."""
+        self._due_s = _AT_ONCE_S
 
     def _current(self) -> "_Loaded":
         """Read or refresh where that is due; whoever comes while another refreshes uses what there is.
+
+        After a change of this process's own he waits, and looks himself where that look began before the change.
 
         A refresh happens beside the question that it is due at, which waits for it only so long: a database that does
         not answer holds up none, and one that was away is not waited for at all.
@@ -137,10 +141,14 @@ class StoredCatalogues:
         loaded = self._loaded
         if loaded is not None and time.monotonic() < self._due_s:
             return loaded
-        if not self._working.acquire(blocking=loaded is None):
-            return loaded or self._current()
         if loaded is None:
+            self._working.acquire()
             return self._look()
+        if not self._working.acquire(timeout=_LONGEST_WAIT_S if self._due_s == _AT_ONCE_S else 0):
+            return loaded
+        if time.monotonic() < self._due_s:
+            self._working.release()
+            return self._loaded or loaded
         looking = Thread(target=self._look_aside, name="catalogues", daemon=True)
         looking.start()
         if not self._is_away:

@@ -53,6 +53,11 @@ DIMENSIONLESS |= {
 DIMENSIONLESS |= {"best_gain", "best_n_max", "gain", "slowdown"}
 
 
+# cards are sent in the units of hardware_db's files, under their keys
+UNIT_OF_FILES = re.compile(r"_(mib|gb_per_s|tflops|tops)$")
+DIMENSIONLESS |= {"before_id", "devices_per_board", "id", "next_before_id", "nvlink_max_gpus"}
+
+
 def modules(package: types.ModuleType) -> list[str]:
     """Names of all modules below a package."""
     return [module.name for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
@@ -81,7 +86,7 @@ def is_numeric(hint: object) -> bool:
 
 def has_unit(name: str) -> bool:
     """True where the name ends in a unit."""
-    return bool(UNIT.search(name) or PER_TOKEN.search(name))
+    return bool(UNIT.search(name) or PER_TOKEN.search(name) or UNIT_OF_FILES.search(name))
 
 
 @pytest.mark.parametrize("module_name", modules(service.contract))

@@ -1,11 +1,8 @@
 """Lets a request in that shows the key its address needs, or needs none."""
 
-from contextlib import suppress
 from http.cookies import CookieError, SimpleCookie
 from typing import Final
 
-from anyio import move_on_after, to_thread
-from sqlalchemy.exc import SQLAlchemyError
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,6 +12,7 @@ from service.contract.problem import problem
 from service.planning.access.needs import need_of
 from service.planning.access.ring import Holder, KeyRing
 from service.settings import Settings
+from service.shells.current_keys import read_in_time
 from service.shells.rest.caller import ANONYMOUS, CALLER, Caller, is_of_this_machine
 from service.shells.rest.problems import problem_response
 from service.shells.web.saved import prefers_page
@@ -23,8 +21,6 @@ from service.store.audit import acting_as
 
 HEADER: Final = "X-API-Key"
 CHALLENGE: Final = f'ApiKey realm="rigfit", header="{HEADER}"'
-PATIENCE_S: Final = 1.0
-"""How long a request waits for a database that does not answer; then the keys that were read last count."""
 _RAW_HEADER: Final = HEADER.lower().encode()
 
 
@@ -58,10 +54,7 @@ class Gate:
     async def _refusal(self, scope: Scope, shown: str | None, need: str | None) -> Response | None:
         """Why the request may not pass; None where it may, then with its caller in the scope."""
         ring: KeyRing = scope["app"].state.keys
-        with suppress(SQLAlchemyError):
-            if not ring.is_fresh:
-                with move_on_after(PATIENCE_S):
-                    await to_thread.run_sync(ring.refresh, abandon_on_cancel=True)
+        await read_in_time(ring)
         if not ring.was_read:
             return _answer(scope, "not-ready", "The database does not answer, so keys cannot be checked.")
         if shown is None and need == "read":

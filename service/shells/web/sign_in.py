@@ -3,10 +3,10 @@
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Form, Request
-from fastapi.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
 from service.planning.access.ring import KeyRing
+from service.shells.current_keys import read_in_time
 from service.shells.web.rendering import render
 
 COOKIE: Final = "rigfit_key"
@@ -33,7 +33,7 @@ async def post_sign_in(
 ) -> Response:
     """Give the browser the key it showed, for this session of its; no script can read it and no other site sends it."""
     ring: KeyRing = request.app.state.keys
-    await run_in_threadpool(ring.refresh)
+    await read_in_time(ring)
     if ring.holder(key.strip()) is None:
         return sign_in_page(target, status=401, is_wrong=True)
     answer = RedirectResponse(_own(target), status_code=303)

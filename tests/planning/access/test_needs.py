@@ -22,7 +22,7 @@ def test_every_route_was_thought_of(method: str, path: str) -> None:
 def test_only_what_is_served_is_listed() -> None:
     """The tables name addresses that exist."""
     parts = {path.split("/")[1] for _, path in ROUTES}
-    assert {*READS, *WRITES} - parts == {"audit"}
+    assert {*READS, *WRITES} <= parts
 
 
 @pytest.mark.parametrize(
