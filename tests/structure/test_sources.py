@@ -10,8 +10,9 @@ from tests.structure.repository import ROOT, python_files
 
 # what the planner decides by itself, and ways of computing what other modules state
 OWN_DECISIONS = {
-    "balanced_split", "block_kinds", "choices", "command", "footprint", "layer_sums", "needs", "partition", "placed",
-    "placement", "question", "range_sizes", "repetition", "settings", "shape_twins", "speed", "weights",
+    "balanced_split", "block_kinds", "candidates", "choices", "command", "footprint", "layer_sums", "needs",
+    "partition", "placed", "placement", "question", "range_sizes", "repetition", "settings", "shape_twins", "speed",
+    "weights",
 }  # fmt: skip
 CITATION = re.compile(r"\bSource:|\b[\w-]+\.(?:cpp|c|h|cu|cuh|m|metal|comp)\b|\bconvert_hf_to_gguf\.py\b")
 

@@ -3,19 +3,18 @@
 Every candidate is placed by the engine's own rules and judged by the verdict's; nothing is estimated.
 """
 
-from bisect import bisect_left
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
+from service.core.engines.llamacpp.candidates import Candidates
 from service.core.engines.llamacpp.companions import ALONE, Companions
 from service.core.engines.llamacpp.loaded import load_model
 from service.core.engines.llamacpp.question import Choice, Question
 from service.core.engines.llamacpp.search.best import best_offload, best_on_cards, is_searched
 from service.core.engines.llamacpp.search.judge import Judge
 from service.core.engines.llamacpp.settings import LlamaCppSettings
-from service.core.engines.llamacpp.splits import first_fitting, may_fit
+from service.core.engines.llamacpp.splits import first_fitting
 from service.core.memory import CONTEXT_STEP_TOKENS, largest_context_tokens
 from service.core.speed import Assumptions
 from service.core.types import Model, Rig, Workload
@@ -200,44 +199,3 @@ def _offloaded(question: Question, settings: LlamaCppSettings, context_tokens: i
         tokens_of=lambda _: context_tokens,
     )
     return by_layers.least(1, blocks + 1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidates:
-    """Candidates numbered so that a higher number never fits worse: fewer layers, fewer experts, less context."""
-
-    question: Question
-    settings_of: Callable[[int], LlamaCppSettings]
-    tokens_of: Callable[[int], int]
-
-    def fitting(self, number: int) -> Choice | None:
-        """The first split of a candidate that fits."""
-        return first_fitting(self.question, self.settings_of(number), self.tokens_of(number))
-
-    def may_fit(self, number: int) -> bool:
-        """Whether a candidate is not ruled out without a graph."""
-        return may_fit(self.question, self.settings_of(number), self.tokens_of(number))
-
-    def least(self, first: int, last: int) -> Choice | None:
-        """The fitting choice of the lowest number from `first` to `last`; None where there is none.
-
-        Compute buffers are small beside the rest, so the lowest number is at or just behind the lowest one that is not
-        ruled out: the search goes on from there in growing steps, then halves the last one.
-        """
-        low = first_true(self.may_fit, first, last + 1) - 1
-        if low == last:
-            return None
-        step, high, found = 1, low + 1, self.fitting(low + 1)
-        while found is None and high < last:
-            low, high, step = high, min(high + step, last), 2 * step
-            found = self.fitting(high)
-        while found is not None and high - low > 1:
-            middle = (low + high) // 2
-            better = self.fitting(middle)
-            low, high, found = (middle, high, found) if better is None else (low, middle, better)
-        return found
-
-
-def first_true(holds: Callable[[int], bool], first: int, end: int) -> int:
-    """The lowest number from `first` on for which `holds`, as it does for all higher ones; `end` where none does."""
-    return bisect_left(range(first, end), x=True, key=holds) + first

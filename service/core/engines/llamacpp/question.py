@@ -127,6 +127,15 @@ class Choice:
         """Whether every device and the host have room."""
         return shortfall_bytes(self.needs) == 0
 
+    def fits_with(self, spare_bytes: int) -> bool:
+        """Whether it fits and so much is left on every card that holds weights."""
+        return self.fits and not any(
+            need.usable_bytes is not None
+            and device.weights_bytes
+            and need.total_bytes + spare_bytes > need.usable_bytes
+            for need, device in zip(self.needs, self.placement.devices, strict=False)
+        )
+
     @property
     def fits_without_compute(self) -> bool:
         """Whether every device has room for all but its compute buffer."""

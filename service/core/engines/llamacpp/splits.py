@@ -15,24 +15,28 @@ BALANCING_ROUNDS: Final = 5
 
 def first_fitting(question: Question, settings: LlamaCppSettings, context_tokens: int) -> Choice | None:
     """The first split that fits: llama.cpp's own, else a balanced one, else one card alone; None where none does."""
-    return next((choice for choice in _splits(question, settings, context_tokens) if choice.fits), None)
+    return next((choice for choice in placed_splits(question, settings, context_tokens) if choice.fits), None)
 
 
-def may_fit(question: Question, settings: LlamaCppSettings, context_tokens: int) -> bool:
-    """Whether any split has room for all but compute buffers: where none has, none fits, and no graph is needed."""
+def may_fit(question: Question, settings: LlamaCppSettings, context_tokens: int, spare_bytes: int = 0) -> bool:
+    """Whether any split has room for all but compute buffers: where none has, none fits, and no graph is needed.
+
+    spare_bytes: so much is to be left on every card that is used.
+    """
     default = question.hold(settings, context_tokens)
-    if default.fits:
+    if default.fits_with(spare_bytes):
         return True
     if _may_balance(question, default):
         sizes = range_sizes(question, default)
         order = default.placement.device_order
-        if holds_all(_rooms(question, order, _taken(sizes, default)), sizes.by_device(order), sizes.span):
+        taken = [bytes_ + spare_bytes for bytes_ in _taken(sizes, default)]
+        if holds_all(_rooms(question, order, taken), sizes.by_device(order), sizes.span):
             return True
-    return any(question.hold(alone, context_tokens).fits for alone in _one_card(question, default))
+    return any(question.hold(alone, context_tokens).fits_with(spare_bytes) for alone in _one_card(question, default))
 
 
-def _splits(question: Question, settings: LlamaCppSettings, context_tokens: int) -> Iterator[Choice]:
-    """Candidates, llama.cpp's own split first; those that overflow without compute buffers are not computed."""
+def placed_splits(question: Question, settings: LlamaCppSettings, context_tokens: int) -> Iterator[Choice]:
+    """Splits, llama.cpp's own split first; those that overflow without compute buffers are not computed."""
     if not question.may_balance and not question.may_use_one_card:
         yield question.place(settings, context_tokens)
         return
