@@ -27,7 +27,7 @@ def spill_plan(findings: Findings) -> SpillPlan | None:
         return None
     plain_s = findings.speed.token_s or 0.0
     token_s, prompt = spilled_token_s(findings, spilt), findings.request.workload.prompt_tokens
-    step, prompts = (findings.speed.width(each).fraction for each in ("step", "prompt"))
+    step, prompts = findings.speed.step_width.fraction, findings.speed.prompt_width.fraction
     return SpillPlan(
         spilled_bytes=spilt.spilled_bytes,
         slowdown=token_s / plain_s,
