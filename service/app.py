@@ -24,6 +24,7 @@ from service.shells.rest import (
     gpus,
     health,
     measurements,
+    metrics,
     models,
     plan,
     plans,
@@ -36,10 +37,13 @@ from service.shells.rest.gate import Gate
 from service.shells.rest.openapi import DESCRIPTION, describe, operation_id
 from service.shells.rest.problems import responses
 from service.shells.rest.query import known_query
+from service.shells.serving.access_log import access_log
 from service.shells.serving.draining import CloseWhileDraining, Draining
+from service.shells.serving.metrics import Metrics
+from service.shells.serving.observed import Observed
 from service.shells.serving.patience import Patience
 from service.shells.web import page, sign_in
-from service.store.database import open_database
+from service.store.database import open_database, shown_url
 
 log = structlog.get_logger(__name__)
 
@@ -58,6 +62,7 @@ _READS = {False: "open to everyone who reaches this service", True: "needs a key
 def create_app(settings: Settings) -> FastAPI:
     """Build the application; the database is opened when it starts and closed when it ends."""
     draining = Draining(settings.drain_s)
+    counters = Metrics()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, object]]:
@@ -66,7 +71,7 @@ def create_app(settings: Settings) -> FastAPI:
         app.state.keys = KeyRing(database)
         app.state.remote = remote = RemoteModels(settings)
         app.state.planner = planner = Planner(
-            StoredCatalogues(database, settings.catalogue_refresh_s), remote=lambda: remote
+            StoredCatalogues(database, settings.catalogue_refresh_s), remote=lambda: remote, observer=counters
         )
         app.state.batch = processes = BatchProcesses(
             planner, partial(stored_planner, settings), settings.batch_processes
@@ -74,7 +79,7 @@ def create_app(settings: Settings) -> FastAPI:
         app.state.batch_limits = Limits(rows=settings.max_batch_rows)
         log.info("access", writing=_WRITES[settings.writes_without_key], reading=_READS[settings.require_key_to_read])
         seldom_collect()
-        log.info("ready", database=database.url.render_as_string(hide_password=True))
+        log.info("ready", database=shown_url(database))
         try:
             with draining.on_sigterm():
                 yield {"patience": Patience.of(settings)}
@@ -88,8 +93,18 @@ def create_app(settings: Settings) -> FastAPI:
         generate_unique_id_function=operation_id,
     )  # fmt: skip
     app.state.draining = draining
+    app.state.metrics = counters
     _guard(app, settings, draining)
-    routers = [shell.router for shell in _SHELLS]
+    _mount(app, settings)
+    describe(app)
+    # around everything, the answer to what fails included
+    app.middleware_stack = Observed(app.build_middleware_stack(), counters, access_log(settings))
+    return app
+
+
+def _mount(app: FastAPI, settings: Settings) -> None:
+    """Put the shells that the settings want under their addresses."""
+    routers = [shell.router for shell in (*_SHELLS, *((metrics,) if settings.metrics else ()))]
     if settings.slack_signing_secret is not None:
         from service.shells.slack.endpoints import slack_router  # noqa: PLC0415 - most installations have no Slack
 
@@ -101,8 +116,6 @@ def create_app(settings: Settings) -> FastAPI:
         else:
             # what is for people reads its address itself, as the question that it states
             app.include_router(router)
-    describe(app)
-    return app
 
 
 def _guard(app: FastAPI, settings: Settings, draining: Draining) -> None:

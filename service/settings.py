@@ -71,6 +71,12 @@ class Settings(BaseSettings):
     log_format: Literal["console", "json"] = "console"
     """Lines for people or one JSON object a line for collectors."""
 
+    access_log: bool = True
+    """Whether each request is logged, with its id, status and time, in `log_format`; at level `info`."""
+
+    metrics: bool = True
+    """Whether `GET /metrics` answers Prometheus; a proxy in front should keep it from the outside."""
+
     max_request_bytes: PositiveInt = 1 * MIB
     """Largest request body; a longer one is refused as `too-large`."""
 

@@ -27,6 +27,11 @@ class Problem(BaseModel):
     status: int = Field(description="HTTP status.", examples=[404])
     detail: str = Field(description="What is wrong here and what to do.")
     instance: str | None = Field(None, description="The request concerned.", examples=["/plan"])
+    request_id: str | None = Field(
+        None,
+        description="Names the request in the service's log, as the header X-Request-ID does.",
+        examples=["5f2b1c7e0d7a4c8e9d3b6a1f4e2c8b70"],
+    )
     suggestions: list[str] = Field(default_factory=list, description="Close valid values.", examples=[["rtx-3090"]])
     errors: list[FieldError] = Field(default_factory=list, description="Every field that was refused.")
 

@@ -1,5 +1,6 @@
 """The use case: a question is answered by the planning of the engine it names."""
 
+import time
 from collections.abc import Callable
 
 from service.contract.measurements import Calibration
@@ -12,6 +13,7 @@ from service.planning.engines.engine import Answer
 from service.planning.kept_answers import Facts, KeptAnswers
 from service.planning.measurements.learning import Learning, MeasuredSpeeds
 from service.planning.model_hosts import RemoteModels
+from service.planning.observing import Observer, Unobserved
 from service.planning.outages import unknown_for_now, without_database
 from service.planning.presets import with_preset
 from service.planning.sources import Sources
@@ -21,7 +23,7 @@ class Planner:
     """Answers questions from one pair of catalogues; safe to share between threads.
 
     may_read_files: whether a request may name a GGUF file of this computer. remote: gives what fetches models by
-    address; None where they are not fetched.
+    address; None where they are not fetched. observer: is told of every answer.
     """
 
     def __init__(
@@ -30,8 +32,10 @@ class Planner:
         *,
         may_read_files: bool = False,
         remote: Callable[[], RemoteModels] | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self.catalogues = catalogues
+        self._observer: Observer = observer or Unobserved()
         self._kept = KeptAnswers()
         self._learning = Learning(self.predicted)
         self._sources = Sources(catalogues, may_read_files=may_read_files, remote=remote)
@@ -55,12 +59,21 @@ class Planner:
         """
         question, facts = self._kept.question(request, alone=alone), Facts.of(self.catalogues)
         if question is None:
-            return self._corrected(request, alone=alone)
+            return self._timed(request, alone=alone)
         answer = self._kept.answer(question, facts)
-        if answer is None:
-            answer = self._corrected(request, alone=alone)
-            self._kept.keep(question, answer, facts)
+        if answer is not None:
+            self._observer.given_again(request.engine.name)
+            return answer
+        answer = self._timed(request, alone=alone)
+        self._kept.keep(question, answer, facts)
         return answer
+
+    def _timed(self, request: PlanRequest, *, alone: bool) -> Answer:
+        started_s = time.perf_counter()
+        try:
+            return self._corrected(request, alone=alone)
+        finally:
+            self._observer.planned(request.engine.name, time.perf_counter() - started_s)
 
     def _corrected(self, request: PlanRequest, *, alone: bool) -> Answer:
         request = with_preset(request)

@@ -6,12 +6,22 @@ import sys
 import structlog
 
 from service.settings import Settings
+from service.shells.rest.trace import CURRENT
+
+
+def _name_request(_: object, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Say of which request an event is."""
+    trace = CURRENT.get()
+    if trace is not None:
+        event["request_id"] = trace.request_id
+    return event
 
 
 def configure_logs(settings: Settings) -> None:
     """Send structlog's and the standard library's events to stderr in the configured form."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
+        _name_request,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]

@@ -67,6 +67,12 @@ def _configure_sqlite(connection: sqlite3.Connection, _: ConnectionPoolEntry) ->
     connection.execute("PRAGMA foreign_keys = ON")
 
 
+def shown_url(engine: Engine) -> str:
+    """Address of a database as logs may show it: without passwords, wherever in it they stand."""
+    shown = {name: value for name, value in engine.url.query.items() if "password" not in name}
+    return engine.url.set(query=shown).render_as_string(hide_password=True)
+
+
 @contextmanager
 def transaction(engine: Engine) -> Iterator[Session]:
     """Open a session whose work is committed at the end of the block, or undone where the block raises."""

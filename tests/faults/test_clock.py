@@ -19,6 +19,7 @@ DATED = {
     "service/planning/access/keys.py",
     "service/planning/access/ring.py",
     "service/shells/cli/keys.py",
+    "service/shells/serving/access_log.py",
     "service/shells/slack/once.py",
     "service/store/tables.py",
 }

@@ -6,7 +6,7 @@ from sqlalchemy import Engine
 
 from service.catalog.seed import seed_catalogues
 from service.settings import Settings, settings
-from service.store.database import open_database
+from service.store.database import open_database, shown_url
 from service.store.migrations import upgrade
 
 
@@ -15,7 +15,7 @@ def migrate() -> None:
     chosen = settings()
     database = open_database(chosen.database_url, connections=chosen.max_database_connections)
     try:
-        _say(f"  {database.url.render_as_string(hide_password=True)}")
+        _say(f"  {shown_url(database)}")
         upgrade(database)
         _say("  tables: those of this release")
         for seeded in seed_catalogues(database):

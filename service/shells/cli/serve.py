@@ -6,6 +6,7 @@ import uvicorn
 
 from service.settings import Settings, settings
 from service.shells.logs import configure_logs
+from service.shells.serving.metrics_folder import shared_folder
 from service.shells.serving.options import server_options
 
 if TYPE_CHECKING:
@@ -39,13 +40,14 @@ def application() -> "FastAPI":
 def serve_application(factory: str, chosen: Settings, *, host: str, port: int, workers: int) -> None:
     """Serve what the function `factory` (`module:name`) makes; a process that ends before its time is replaced."""
     configure_logs(chosen)
-    uvicorn.run(
-        factory,
-        factory=True,
-        host=host,
-        port=port,
-        workers=workers,
-        log_level=chosen.log_level,
-        log_config=None,
-        **server_options(chosen),
-    )
+    with shared_folder(workers):
+        uvicorn.run(
+            factory,
+            factory=True,
+            host=host,
+            port=port,
+            workers=workers,
+            log_level=chosen.log_level,
+            log_config=None,
+            **server_options(chosen),
+        )

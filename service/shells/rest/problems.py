@@ -17,6 +17,7 @@ from service.contract.problem import MEDIA_TYPE, Problem, problem, problem_of
 from service.contract.problem_kinds import PROBLEM_KINDS
 from service.contract.validation import refusal_of_errors
 from service.core.problems import InvalidRequest, PlanProblem
+from service.shells.rest.trace import CURRENT
 from service.store.outages import is_outage, lacks_tables
 
 log = structlog.get_logger(__name__)
@@ -67,7 +68,11 @@ class Refusal(Exception):
 
 
 def problem_response(answer: Problem, headers: dict[str, str] | None = None) -> Response:
-    """Serialise a problem, with the headers that belong to its status."""
+    """Serialise a problem, with the headers that belong to its status and the id of the request under way."""
+    trace = CURRENT.get()
+    if trace is not None:
+        trace.problem = answer.type.rpartition("/")[2]
+        answer = answer.model_copy(update={"request_id": trace.request_id})
     return Response(
         answer.model_dump_json(exclude_defaults=True),
         status_code=answer.status,

@@ -10,6 +10,8 @@ def server_options(settings: Settings) -> dict[str, Any]:
     """Arguments of `uvicorn.run` by which connections and the end of the process have their limits."""
     return {
         "http": LimitedProtocol,
+        # the application logs its requests itself
+        "access_log": False,
         "timeout_keep_alive": settings.keep_alive_s,
         "timeout_graceful_shutdown": settings.finish_s,
     }
