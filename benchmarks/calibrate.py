@@ -16,12 +16,12 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.calibration.fit import Found, fit_all, log_errors  # noqa: E402
-from benchmarks.calibration.held_out import held_out_errors  # noqa: E402
+from benchmarks.calibration.held_out import held_out  # noqa: E402
 from benchmarks.calibration.priors import priors  # noqa: E402
 from benchmarks.calibration.report import report  # noqa: E402
 from benchmarks.calibration.stages import stages  # noqa: E402
-from benchmarks.calibration.table_file import module_text, ranges  # noqa: E402
-from service.core.timing.constants import CALIBRATION  # noqa: E402
+from benchmarks.calibration.table_file import module_text  # noqa: E402
+from benchmarks.calibration.widths import covered, ranges  # noqa: E402
 from service.core.timing.figures import Range  # noqa: E402
 from service.core.timing.fitted import FITTED, FITTED_ON, RANGES  # noqa: E402
 from service.core.timing.generations import generation_label  # noqa: E402
@@ -51,6 +51,7 @@ def differences(constants: Mapping[str, Found], widths: Mapping[str, Range]) -> 
         if committed is None or abs(found.value - committed.value) > _CONSTANTS_AGREE * abs(found.value):
             yield f"{name} is {found.value:.4g}, committed {committed.value if committed else None}"
     yield from (f"{name} is no constant any more" for name in FITTED if name not in constants)
+    yield from (f"{group} has no range any more" for group in RANGES if group not in widths)
     for group, width in widths.items():
         known = RANGES.get(group)
         if known is None or abs(width.width_fraction - known.width_fraction) > _RANGES_AGREE * width.width_fraction:
@@ -66,8 +67,9 @@ def main() -> None:
     known = priors(measured_generations(tuple(case for case in cases if case.speculates is None)))
     plan = stages(known)
     constants = fit_all(plan, known, cases)
-    held_out = held_out_errors(plan, known, cases)
-    widths = ranges(cases, held_out)
+    held = held_out(plan, known, cases)
+    inside = covered(cases, held)
+    widths = ranges(cases, held, inside)
     if check:
         found = list(differences(constants, widths))
         print(*found, sep="\n")
@@ -79,7 +81,7 @@ def main() -> None:
         return
     rounded = {name: constant.value for name, constant in FITTED.items()}
     committed = log_errors(rounded, cases)
-    REPORT.write_text(report(cases, committed, held_out, CALIBRATION, refused_cases(), FITTED_ON), "utf-8")
+    REPORT.write_text(report(cases, committed, held.errors, inside, refused_cases(), FITTED_ON), "utf-8")
 
 
 if __name__ == "__main__":

@@ -17,8 +17,14 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Half-width that covers 85 % of held-out measurements, how many there were, and the share of them."""
+    """Half-width that covers 85 % of measurements that nothing was fitted to.
+
+    n: the held-out measurements it rests on. coverage_fraction: of these, those that a width from the others covers.
+    familiar_fraction: those whose generation was well measured on other cards, so that the width is too narrow for a
+    card whose generation was not.
+    """
 
     width_fraction: float
     n: int
     coverage_fraction: float
+    familiar_fraction: float

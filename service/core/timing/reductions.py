@@ -30,7 +30,8 @@ def meeting_s(work: Work, processors: Processors, busy: int) -> float:
     """
     constants = [processor.constants for processor in processors.cards]
     if work.arrangement == "row":
-        return max([each.row_s for each in constants])
+        apart = 1.0 if work.exchange.peer_bytes_per_s is None else _PEER_FRACTION
+        return apart * max([each.row_s for each in constants])
     steps = reduction_steps(busy) * (1.0 if work.exchange.peer_bytes_per_s is None else _PEER_FRACTION)
     return max([steps * (each.reduction_s + each.reduction_card_s * busy) for each in constants])
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from service.core.timing.constants import RANGES
+from service.core.timing.figures import Range
 from service.core.timing.ranges import width
 from tests.core.timing.machines import AMPERE, part, rates, work
 
@@ -11,8 +12,27 @@ def test_a_card_that_was_measured_has_the_range_of_its_group() -> None:
     """An Ampere card under CUDA is as wide as what was held out."""
     asked = work(part())
     found = width(asked, rates(asked), "decode")
-    assert found.fraction == RANGES["cuda.serial.decode"].width_fraction
-    assert found.n == RANGES["cuda.serial.decode"].n
+    assert found.fraction == RANGES["cuda.one.decode"].width_fraction
+    assert found.n == RANGES["cuda.one.decode"].n
+
+
+def test_a_split_has_a_range_of_its_own_where_it_was_measured_on_several_cards() -> None:
+    """Two cards one after the other are better known than one under CUDA; elsewhere both have one range."""
+    pair = work(part(), part())
+    assert width(pair, rates(pair), "decode").group == "cuda.layer.decode"
+    arcs = work(*[part(replace(AMPERE, backend="sycl", generation="Xe2-HPG"))] * 2)
+    assert width(arcs, rates(arcs), "decode").group == "sycl.serial.decode"
+
+
+def test_unfamiliar_cards_are_wider_as_far_as_the_range_is_of_familiar_ones() -> None:
+    """Where the range comes from generations that were new to the constants, one more new one is no surprise."""
+    asked = work(part(replace(AMPERE, compute_capability=(6, 1))))
+    found = [
+        width(asked, rates(asked), "decode", {"cuda.one.decode": Range(0.1, 50, 0.85, familiar)}).fraction
+        for familiar in (0.0, 1.0)
+    ]
+    assert found[0] == 0.1
+    assert found[1] > 0.13
 
 
 def test_less_known_is_wider() -> None:
