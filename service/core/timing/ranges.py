@@ -14,8 +14,9 @@ Quantity: TypeAlias = Literal["decode", "streams", "prefill", "speculation"]
 Split: TypeAlias = Literal["one", "layer", "row", "tensor"]
 
 COVERAGE_FRACTION: Final = 0.85
-# A generation of which nothing was measured, where the range comes from cards whose generations were. Source: decode of
-# CUDA cards held out, 0.117 against 0.086 in logarithms; elsewhere most generations that were held out were new.
+# Decode on a generation of which little was measured, where the range comes from cards whose generations were. Source:
+# CUDA cards held out, 0.117 against 0.086 in logarithms; prompts are not more uncertain there, and under other backends
+# most generations that were held out were new.
 _UNFAMILIAR_FACTOR: Final = 1.36
 # Assumed: a card whose generation is not known; a quantity or an arrangement that was not measured, in units of the
 # nearest that was.
@@ -44,7 +45,7 @@ def width(
     ] or [processors.host]
     kinds = dict.fromkeys([(processor.backend, processor.basis) for processor in used])
     split = split_of(work.arrangement, work.busy)
-    found = [_width(groups(backend, split, quantity), basis, ranges) for backend, basis in kinds]
+    found = [_width(groups(backend, split, quantity), quantity, basis, ranges) for backend, basis in kinds]
     return max(found, key=lambda each: each.fraction)
 
 
@@ -67,18 +68,22 @@ def groups(backend: str, split: Split, quantity: Quantity) -> Sequence[tuple[str
     return tuple(dict.fromkeys(found))
 
 
-def _width(of: Sequence[tuple[str, float]], basis: Basis, ranges: Mapping[str, Range]) -> Width:
+def _width(
+    of: Sequence[tuple[str, float]], quantity: Quantity, basis: Basis, ranges: Mapping[str, Range]
+) -> Width:  # fmt: skip
     for group, factor in of:
         if group in ranges:
             known = ranges[group]
-            return Width(
-                fraction=factor * _wider(basis, known.familiar_fraction) * known.width_fraction, group=group, n=known.n
-            )
-    return Width(fraction=_NOTHING_MEASURED.width_fraction * _wider(basis, 0.0), group=of[-1][0].partition(".")[0], n=0)
+            wider = factor * _wider(quantity, basis, known.familiar_fraction)
+            return Width(fraction=wider * known.width_fraction, group=group, n=known.n)
+    backend, wider = of[-1][0].partition(".")[0], _wider(quantity, basis, 0.0)
+    return Width(fraction=wider * _NOTHING_MEASURED.width_fraction, group=backend, n=0)
 
 
-def _wider(basis: Basis, familiar_fraction: float) -> float:
+def _wider(quantity: Quantity, basis: Basis, familiar_fraction: float) -> float:
     """What is not measured is less sure, as far as the range does not already come from cards like that."""
     if basis == "assumed":
         return _UNKNOWN_FACTOR
-    return 1.0 + (_UNFAMILIAR_FACTOR - 1.0) * familiar_fraction if basis == "modelled" else 1.0
+    if basis != "modelled" or quantity != "decode":
+        return 1.0
+    return 1.0 + (_UNFAMILIAR_FACTOR - 1.0) * familiar_fraction
