@@ -22,6 +22,8 @@ def _names(value: object) -> object:
 
 Names: TypeAlias = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
 
+RateText: TypeAlias = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,8}/(second|minute|hour)$")]
+
 
 class Settings(BaseSettings):
     """Settings of one process; read once, never changed."""
@@ -126,6 +128,15 @@ class Settings(BaseSettings):
 
     writes_without_key: Literal["local", "never", "always"] = "local"
     """Who may change catalogues without an API key: `local`, this machine itself until the first key is made."""
+
+    rate_limit_per_address: RateText | None = None
+    """What one address may ask without a key: `600/minute`; an explicit plan is one unit. Each process counts alone."""
+
+    rate_limit_per_key: RateText | None = None
+    """What one key may ask: `6000/minute`; requests with a key do not count for their address."""
+
+    trusted_proxies: Names = ()
+    """Addresses or networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed; by default none is."""
 
     public_url: str | None = None
     """Address at which people reach the service, for links in Slack; that of each request where it is not set."""

@@ -10,11 +10,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.contract.problem import problem
 from service.planning.access.needs import need_of
-from service.planning.access.ring import Holder, KeyRing
+from service.planning.access.ring import KeyRing
 from service.settings import Settings
 from service.shells.current_keys import read_in_time
 from service.shells.rest.caller import ANONYMOUS, CALLER, Caller, is_of_this_machine
 from service.shells.rest.problems import problem_response
+from service.shells.rest.rate_limits import RateLimits
 from service.shells.web.saved import prefers_page
 from service.shells.web.sign_in import COOKIE, sign_in_page
 from service.store.audit import acting_as
@@ -25,54 +26,60 @@ _RAW_HEADER: Final = HEADER.lower().encode()
 
 
 class Gate:
-    """ASGI middleware that answers 401 without a valid key, and 403 to a key without the scope.
+    """ASGI middleware: 401 without a valid key where one is needed, 403 without its scope, 429 beyond a rate.
 
-    Requests that need no key and show none pass at once. The keys are `app.state.keys`.
+    Requests that need no key and show none pass at once where no rate is set. The keys are `app.state.keys`.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app = app
         self._reading_needs_key = settings.require_key_to_read
         self._writes_without_key = settings.writes_without_key
+        self._limits = RateLimits.of(settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, with its caller, or refuse it."""
-        if scope["type"] == "http":
-            need = need_of(scope["method"], scope["path"].removeprefix(scope.get("root_path", "")))
-            is_open = need is None or (need == "read" and not self._reading_needs_key)
-            shown = _shown(scope)
-            if shown is not None or not is_open:
-                refusal = await self._refusal(scope, shown, need if not is_open else None)
-                if refusal is not None:
-                    await refusal(scope, receive, send)
-                    return
-                with acting_as(scope[CALLER].name):
-                    await self.app(scope, receive, send)
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        need = need_of(scope["method"], scope["path"].removeprefix(scope.get("root_path", "")))
+        is_open = need is None or (need == "read" and not self._reading_needs_key)
+        # what is open to everyone at any time looks at no key, so that it depends on no database
+        shown = None if need is None else _shown(scope)
+        found = None if need is None or (shown is None and is_open) else await self._caller(scope, shown, need, is_open)
+        caller = found if isinstance(found, Caller) else None
+        if self._limits is not None and (charge := self._limits.charge(scope, caller)) is not None:
+            if charge.is_refused:
+                await _answer(scope, "rate-limited", charge.detail, charge.headers)(scope, receive, send)
                 return
-        await self.app(scope, receive, send)
+            send = charge.told(send)
+        if isinstance(found, Response):
+            await found(scope, receive, send)
+        elif found is None:
+            await self.app(scope, receive, send)
+        else:
+            scope[CALLER] = found
+            with acting_as(found.name):
+                await self.app(scope, receive, send)
 
-    async def _refusal(self, scope: Scope, shown: str | None, need: str | None) -> Response | None:
-        """Why the request may not pass; None where it may, then with its caller in the scope."""
+    async def _caller(self, scope: Scope, shown: str | None, need: str, is_open: bool) -> Caller | Response | None:
+        """Who asks, or why he may not; None for nobody in particular."""
         ring: KeyRing = scope["app"].state.keys
         await read_in_time(ring)
         if not ring.was_read:
-            return _answer(scope, "not-ready", "The database does not answer, so keys cannot be checked.")
+            away = "The database does not answer, so keys cannot be checked."
+            return None if is_open else _answer(scope, "not-ready", away)
         if shown is None and need == "read":
             shown = _cookie(scope)
-        holder = None if shown is None else ring.holder(shown)
-        if holder is not None:
-            return self._of_holder(scope, holder, need)
-        if shown is None and need != "read" and self._is_open_to(scope, ring):
-            scope[CALLER] = ANONYMOUS
-            return None
-        return _unauthorized(scope, need or "read", is_wrong=shown is not None)
-
-    def _of_holder(self, scope: Scope, holder: Holder, need: str | None) -> Response | None:
-        if need not in {None, "read", *holder.scopes}:
-            detail = f"The key {holder.name} has no scope {need}, which this needs."
-            return _answer(scope, "forbidden", detail)
-        scope[CALLER] = Caller(name=holder.name, key_id=holder.key_id)
-        return None
+        if shown is None:
+            may_write = need != "read" and self._is_open_to(scope, ring)
+            return ANONYMOUS if may_write else _unauthorized(scope, need, is_wrong=False)
+        holder = ring.holder(shown)
+        if holder is None:
+            return _unauthorized(scope, need, is_wrong=True)
+        if need not in {"read", *holder.scopes}:
+            return _answer(scope, "forbidden", f"The key {holder.name} has no scope {need}, which this needs.")
+        return Caller(name=holder.name, key_id=holder.key_id)
 
     def _is_open_to(self, scope: Scope, ring: KeyRing) -> bool:
         """Whether what needs a key may be done without: on the machine itself, until the first key is made."""

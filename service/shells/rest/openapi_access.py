@@ -1,7 +1,8 @@
-"""Keys in the OpenAPI document: which operation needs one, and how it is refused without."""
+"""Keys and rates in the OpenAPI document: which operation needs a key, and how it is refused without or too often."""
 
 from typing import Any, Final
 
+from service.planning.access.costs import cost_of
 from service.planning.access.needs import need_of
 from service.planning.access.scopes import MEANINGS
 from service.shells.rest.gate import HEADER
@@ -21,6 +22,8 @@ def describe_access(document: dict[str, Any]) -> None:
     schemes[_SCHEME] = {"type": "apiKey", "in": "header", "name": HEADER, "description": _DESCRIPTION}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
+            if cost_of(method.upper(), path):
+                _add_problems(operation, "rate-limited")
             need = need_of(method.upper(), path)
             if need is None:
                 continue

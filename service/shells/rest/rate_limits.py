@@ -1,0 +1,101 @@
+"""Refuses callers that ask more than their share, and tells the others what is left of it."""
+
+from ipaddress import IPv6Address, ip_address
+from math import ceil
+from typing import Final
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import Message, Scope, Send
+
+from service.planning.access.costs import cost_of
+from service.planning.access.rate import Rate, Standing, Throttle
+from service.settings import Settings
+from service.shells.rest.caller import Caller
+
+# an end user has a whole /64 of addresses. Source: RFC 6177, 2
+_OWN_PREFIX: Final = 64
+
+
+class RateLimits:
+    """A rate per key, and one per address for who shows none; counted by this process for itself."""
+
+    def __init__(self, per_address: str | None, per_key: str | None) -> None:
+        self._addresses = None if per_address is None else Throttle(Rate.of(per_address))
+        self._keys = None if per_key is None else Throttle(Rate.of(per_key))
+
+    @classmethod
+    def of(cls, settings: Settings) -> "RateLimits | None":
+        """The limits of the settings, None where there are none."""
+        if settings.rate_limit_per_address is None and settings.rate_limit_per_key is None:
+            return None
+        return cls(settings.rate_limit_per_address, settings.rate_limit_per_key)
+
+    def charge(self, scope: Scope, caller: Caller | None) -> "Charge | None":
+        """Charge the request to its key, else to its address; None where neither has a limit."""
+        cost = cost_of(scope["method"], scope["path"].removeprefix(scope.get("root_path", "")))
+        if cost == 0:
+            return None
+        if caller is not None and caller.key_id is not None:
+            return None if self._keys is None else Charge("key", self._keys, caller.key_id, cost)
+        return None if self._addresses is None else Charge("address", self._addresses, _place(scope), cost)
+
+
+class Charge:
+    """What one request was charged, and the header fields that say so."""
+
+    def __init__(self, policy: str, throttle: Throttle, who: str, cost: int) -> None:
+        self.standing: Standing = throttle.charge(who, cost)
+        self._policy = policy
+        self._rate = throttle.rate
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether nothing is left for it."""
+        return self.standing.wait_s > 0
+
+    @property
+    def detail(self) -> str:
+        """Why it is refused, for the problem."""
+        rate = f"{self._rate.quota} units in {self._rate.window_s} s"
+        return f"This {self._policy} may ask {rate}: wait {self.retry_after_s} s. /docs says what costs more than one."
+
+    @property
+    def retry_after_s(self) -> int:
+        """Whole seconds after which the same request passes."""
+        return ceil(self.standing.wait_s)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Source: draft-ietf-httpapi-ratelimit-headers-10, 3 and 4; RFC 9110, 10.2.3 (Retry-After)."""
+        left = f'"{self._policy}";r={self.standing.remaining};t={ceil(self.standing.reset_s)}'
+        fields = {
+            "RateLimit-Policy": f'"{self._policy}";q={self._rate.quota};w={self._rate.window_s}',
+            "RateLimit": left,
+        }
+        return fields | ({"Retry-After": str(self.retry_after_s)} if self.is_refused else {})
+
+    def told(self, send: Send) -> Send:
+        """A `send` that adds the header fields to the response."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(self.headers)
+            await send(message)
+
+        return send_with_headers
+
+
+def _place(scope: Scope) -> str:
+    """The address that a request comes from, as far as it tells one household from another."""
+    client = scope.get("client")
+    if client is None:
+        return "local socket"
+    try:
+        address = ip_address(client[0])
+    except ValueError:
+        return str(client[0])
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped is not None:
+            return str(address.ipv4_mapped)
+        return str(int(address) >> (128 - _OWN_PREFIX))
+    return str(address)
