@@ -4,8 +4,8 @@ from alembic import context
 from sqlalchemy import Connection, func, select
 
 from service.settings import Settings
+from service.store.batch_tables import METADATA
 from service.store.database import open_database
-from service.store.tables import Table
 
 # any number that no other program takes as its advisory lock
 MIGRATION_LOCK = 0x5219F17
@@ -19,7 +19,7 @@ def migrate(connection: Connection) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
     context.configure(
         connection=connection,
-        target_metadata=Table.metadata,
+        target_metadata=METADATA,
         # SQLite changes a table by copying it
         render_as_batch=connection.dialect.name == "sqlite",
         transactional_ddl=True,

@@ -15,10 +15,12 @@ from service.planning.catalogues import StoredCatalogues
 from service.planning.model_hosts import RemoteModels
 from service.planning.planner import Planner
 from service.planning.process import seldom_collect
+from service.planning.queue.jobs import BatchJobs
 from service.settings import Settings
 from service.shells.rest import (
     audit,
     batch,
+    batches,
     compare,
     curves,
     gpus,
@@ -48,8 +50,8 @@ from service.store.database import open_database, shown_url
 log = structlog.get_logger(__name__)
 
 _SHELLS = (
-    plan, batch, plans, curves, compare, recommend, gpus, rigs, models, measurements, audit, health, problems, page,
-    sign_in,
+    plan, batch, batches, plans, curves, compare, recommend, gpus, rigs, models, measurements, audit, health, problems,
+    page, sign_in,
 )  # fmt: skip
 _WRITES = {
     "local": "needs a key; this machine itself needs none until the first is made with rigfit keys create",
@@ -77,6 +79,7 @@ def create_app(settings: Settings) -> FastAPI:
             planner, partial(stored_planner, settings), settings.batch_processes
         )
         app.state.batch_limits = Limits(rows=settings.max_batch_rows)
+        app.state.batch_jobs = BatchJobs.of(database, settings)
         log.info("access", writing=_WRITES[settings.writes_without_key], reading=_READS[settings.require_key_to_read])
         seldom_collect()
         log.info("ready", database=shown_url(database))

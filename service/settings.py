@@ -92,7 +92,17 @@ class Settings(BaseSettings):
     """Most questions of one list, CSV or workbook; more are refused as `too-large`."""
 
     batch_processes: PositiveInt | None = None
-    """Processes that answer lists, CSV and workbooks, started for the first large one; by default one per processor."""
+    """Processes that answer lists, CSV and workbooks, started for the first large one; by default one per processor;
+    `rigfit worker` starts as many."""
+
+    max_batches: PositiveInt = 1000
+    """Most batches that wait in the queue or are worked on; more are refused as `rate-limited`."""
+
+    batch_kept_s: PositiveFloat = 7 * 24 * 3600.0
+    """How long a batch's upload and answers are kept after its end; workers delete them then."""
+
+    worker_silence_s: PositiveFloat = 30.0
+    """How long a worker may say nothing before its rows are given to others."""
 
     model_hosts: Names = (
         "huggingface.co",

@@ -2,8 +2,10 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
@@ -107,6 +109,15 @@ def postgres_databases() -> Iterator[PostgresDatabases]:
         finally:
             databases.drop_all()
         return
+    with own_server() as server:
+        databases = PostgresDatabases(address_of(server))
+        databases.trade_safety_for_speed()
+        yield databases
+
+
+@contextmanager
+def own_server() -> "Iterator[PostgresServer]":
+    """A PostgreSQL of one's own, as it came from pip: running, with every safety on."""
     with warnings.catch_warnings():
         # imported here only: it warns of a missing XDG_RUNTIME_DIR, which it then does without
         warnings.simplefilter("ignore")
@@ -115,9 +126,24 @@ def postgres_databases() -> Iterator[PostgresDatabases]:
     folder = tempfile.mkdtemp(prefix="rigfit-postgres-")
     with get_server(folder, cleanup_mode="delete", start=False) as server:
         start(server)
-        databases = PostgresDatabases(make_url(server.get_uri()).set(drivername="postgresql+psycopg"))
-        databases.trade_safety_for_speed()
-        yield databases
+        yield server
+
+
+def crash(server: "PostgresServer") -> None:
+    """Kill a server as a power cut of its process would, and wait until it is gone."""
+    postmaster = server.get_pid()
+    if postmaster is None:
+        raise ProcessLookupError("the server is not running")
+    os.kill(postmaster, signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        while True:
+            os.kill(postmaster, 0)
+            time.sleep(0.01)
+
+
+def address_of(server: "PostgresServer") -> URL:
+    """The URL of a server's first database."""
+    return make_url(server.get_uri()).set(drivername="postgresql+psycopg")
 
 
 def start(server: "PostgresServer") -> None:

@@ -30,6 +30,7 @@ _ROWS = (
     ("request-timeout", "Request timeout", 408, "The request stopped before its end."),
     ("too-large", "Too large", 413, "The request body is longer than this service accepts."),
     ("unauthorized", "Unauthorized", 401, "This address needs a valid credential."),
+    ("unfinished", "Unfinished", 409, "The batch has no answers: it is not finished, was cancelled, or failed."),
     ("unknown-engine", "Unknown engine", 404, "No engine has this name."),
     ("unknown-gpu", "Unknown GPU", 404, "No card in the catalogue has exactly this name."),
     ("unknown-model", "Unknown model", 404, "No model in the catalogue has exactly this name and quantisation."),

@@ -8,8 +8,8 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Engine, inspect
 
+from service.store.batch_tables import METADATA
 from service.store.migrations import current_revision, downgrade, head_revision, upgrade
-from service.store.tables import Table
 from tests.databases import opened
 from tests.structure.repository import ROOT
 
@@ -17,7 +17,7 @@ from tests.structure.repository import ROOT
 def test_migrations_go_up_down_and_up_again(empty_database: Engine) -> None:
     """Down removes every table that up made, and up makes them again."""
     upgrade(empty_database)
-    assert set(Table.metadata.tables) < set(inspect(empty_database).get_table_names())
+    assert set(METADATA.tables) < set(inspect(empty_database).get_table_names())
     downgrade(empty_database)
     assert inspect(empty_database).get_table_names() == ["alembic_version"]
     assert current_revision(empty_database) is None
@@ -35,7 +35,7 @@ def test_migrations_make_the_tables_of_the_code(database: Engine) -> None:
     """Nothing is left to migrate between what migrations made and what the code declares."""
     with database.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
-        assert compare_metadata(context, Table.metadata) == []
+        assert compare_metadata(context, METADATA) == []
 
 
 def test_alembic_command_reaches_the_configured_database(empty_database_url: str) -> None:

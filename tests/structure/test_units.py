@@ -49,6 +49,8 @@ DIMENSIONLESS |= {
     "stddev",
     "unread_count",
 }
+# of batches
+DIMENSIONLESS |= {"restarts", "rows", "rows_done", "rows_refused", "workers"}
 # of drafts, and of what spills
 DIMENSIONLESS |= {"best_gain", "best_n_max", "gain", "slowdown"}
 

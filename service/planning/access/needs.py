@@ -14,6 +14,8 @@ WRITES: Final[Mapping[str, Scope]] = {
     "gpus": "cards",
     "measurements": "measurements",
     "models": "models",
+    # whoever may ask may have it asked in the queue, and only who knows its name can cancel it
+    "batches": "read",
     "compare": "read",
     "plan": "read",
     # a kept plan changes no catalogue and no other plan: whoever may ask may keep the answer

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import orjson
+from sqlalchemy.exc import SQLAlchemyError
 
 from service.contract.cells import Cell
 from service.contract.columns import request_of_cells
@@ -45,45 +46,59 @@ def question_of_cells(cells: dict[str, Cell], *, decimal_comma: bool) -> Questio
     return Question(str(cells.get("model", "")), orjson.dumps([cells, decimal_comma], default=str))
 
 
-def answer_cells(plans: Plans, questions: Sequence[Question]) -> list[ResultCells]:
-    """The cells of RESULT_COLUMNS for rows of a table."""
-    return [_cells(plans, question.text) for question in questions]
+class Unreachable(Exception):
+    """The database does not answer: the same questions are to be asked again."""
 
 
-def _cells(plans: Plans, text: bytes) -> ResultCells:
+def answer_cells(plans: Plans, questions: Sequence[Question], *, patient: bool = False) -> list[ResultCells]:
+    """The cells of RESULT_COLUMNS for rows of a table.
+
+    patient: raises Unreachable where the database fails, which else is the problem of a row.
+    """
+    return [_cells(plans, question.text, patient=patient) for question in questions]
+
+
+def _cells(plans: Plans, text: bytes, *, patient: bool) -> ResultCells:
     cells, decimal_comma = orjson.loads(text)
 
     def row() -> ResultCells:
         plan = plans.plan(request_of_cells(cells, decimal_comma=decimal_comma), alone=True)
         return (*row_of_plan(plan).values(), None)
 
-    def refused(why: Problem) -> ResultCells:
-        return (*BLANK[:-1], f"{why.title}: {why.detail}")
-
-    return _answered(row, refused)
+    return _answered(row, refused_cells, patient=patient)
 
 
-def answer_documents(plans: Plans, questions: Sequence[Question]) -> list[bytes]:
-    """`{"plan"}` or `{"problem"}` as JSON, for requests as JSON."""
-    return [_document(plans, question.text) for question in questions]
+def refused_cells(why: Problem) -> ResultCells:
+    """The cells of a row that cannot be answered."""
+    return (*BLANK[:-1], f"{why.title}: {why.detail}")
 
 
-def _document(plans: Plans, text: bytes) -> bytes:
+def answer_documents(plans: Plans, questions: Sequence[Question], *, patient: bool = False) -> list[bytes]:
+    """`{"plan"}` or `{"problem"}` as JSON, for requests as JSON; patient: as for `answer_cells`."""
+    return [_document(plans, question.text, patient=patient) for question in questions]
+
+
+def _document(plans: Plans, text: bytes, *, patient: bool) -> bytes:
     def document() -> bytes:
         return b'{"plan":' + plans.plan(parse_request(text)).model_dump_json().encode() + b"}"
 
-    def refused(why: Problem) -> bytes:
-        return b'{"problem":' + why.model_dump_json(exclude_defaults=True).encode() + b"}"
-
-    return _answered(document, refused)
+    return _answered(document, refused_document, patient=patient)
 
 
-def _answered(answer: Callable[[], Answered], refused: Callable[[Problem], Answered]) -> Answered:
+def refused_document(why: Problem) -> bytes:
+    """The answer to a request that cannot be answered."""
+    return b'{"problem":' + why.model_dump_json(exclude_defaults=True).encode() + b"}"
+
+
+def _answered(answer: Callable[[], Answered], refused: Callable[[Problem], Answered], *, patient: bool) -> Answered:
     """The answer, or what stands in its place; a failure of one question is not one of the others."""
     try:
         return answer()
     except PlanProblem as refusal:
         return refused(problem_of(refusal))
-    except Exception:
+    except Exception as failure:
+        if patient and isinstance(failure, SQLAlchemyError | Unreachable):
+            # not the failure itself, of which a process cannot tell another
+            raise Unreachable(str(failure)) from None
         log.exception("a question of a batch failed")
         return refused(problem("internal-error", "The service failed on this question; the cause is in its log."))

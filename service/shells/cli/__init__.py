@@ -1,13 +1,13 @@
 """The command `rigfit`; each command's machinery is imported when it runs, so that a plan starts at once."""
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from service.core.problems import InvalidRequest
 from service.shells.cli import choosing_flags, flags
+from service.shells.cli.batch_commands import batch, batches, worker
 from service.shells.cli.plan import plan
 from service.shells.cli.problems import exit_on_problem
 
@@ -21,6 +21,9 @@ app = typer.Typer(
 )
 
 app.command()(plan)
+app.command()(batch)
+app.command()(batches)
+app.command()(worker)
 
 
 @app.command()
@@ -92,18 +95,6 @@ def recommend(
     from service.shells.cli.recommend import recommend as run  # noqa: PLC0415
 
     run(given)
-
-
-@app.command()
-def batch(
-    source: Annotated[Path, typer.Argument(help="CSV or XLSX of questions: a row each, a column named model.")],
-    target: Annotated[Path, typer.Option("-o", "--output", help="CSV or XLSX to write: the rows, answered.")],
-) -> None:
-    """Answer a table of questions over all processors, into a table with columns of answers."""
-    from service.shells.cli.batch import batch as run  # noqa: PLC0415
-
-    with exit_on_problem(as_json=False):
-        run(source, target)
 
 
 @app.command()

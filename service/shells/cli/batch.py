@@ -38,7 +38,7 @@ def batch(source: Path, target: Path) -> None:
             chunks = xlsx_chunks(layout.header, rows, len(layout.kept))
         else:
             chunks = csv_chunks(layout.header, rows, dialect)
-        _write(target, chunks)
+        write_whole(target, chunks)
     refused = f", {rows.refused:,} of them with a problem" if rows.refused else ""
     sys.stderr.write(f"{target}: {table.count:,} rows{refused}\n")
 
@@ -59,7 +59,7 @@ def _kind(path: Path) -> str:
     return kind
 
 
-def _write(target: Path, chunks: Iterable[bytes]) -> None:
+def write_whole(target: Path, chunks: Iterable[bytes]) -> None:
     """Write beside the target and put it in its place when it is whole: it may be what was read."""
     unfinished = target.with_name(f".{target.name}.{os.getpid()}")
     try:

@@ -1,20 +1,22 @@
-"""POST /plan/batch: many questions as JSON, CSV or a workbook, answered as the same."""
+"""POST /plan/batch: many questions as JSON, JSON Lines, CSV or a workbook, answered as the same, now or later."""
 
+import json
 from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal, cast
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import StreamingResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
+from service.contract.batches import Batch
 from service.contract.plan import Plan
 from service.contract.problem import Problem
 from service.contract.request import EXAMPLE_REQUEST
 from service.core.problems import InvalidRequest
 from service.planning.batch.csv_reading import Dialect, read_csv
 from service.planning.batch.csv_writing import csv_chunks
-from service.planning.batch.documents import answered_documents, read_documents
+from service.planning.batch.documents import answered_documents, answered_lines, read_documents, read_lines
 from service.planning.batch.layout import Layout
 from service.planning.batch.limits import Limits
 from service.planning.batch.processes import BatchProcesses
@@ -22,7 +24,9 @@ from service.planning.batch.rows import answered_rows
 from service.planning.batch.xlsx_reading import read_xlsx
 from service.planning.batch.xlsx_template import template
 from service.planning.batch.xlsx_writing import xlsx_chunks
-from service.shells.rest.media import CSV, JSON, XLSX, is_json, media_type_of, unsupported_media
+from service.planning.queue.jobs import BatchJobs
+from service.shells.rest.batches import JobsState
+from service.shells.rest.media import CSV, JSON, JSONL, XLSX, is_json, is_lines, media_type_of, unsupported_media
 from service.shells.rest.problems import responses
 from service.shells.rest.state import PlannerState
 
@@ -31,6 +35,12 @@ router = APIRouter(tags=["plans"])
 TableForm = Literal["csv", "xlsx"]
 _FORMS: Final[dict[str, TableForm]] = {CSV: "csv", XLSX: "xlsx"}
 _FORMAT: Final = "How the rows of a table are given back; by default as they came."
+_QUEUE: Final = "Keep what is sent for workers to answer, and answer 202 at once."
+_QUEUED: Final[dict[str, Any]] = {
+    "model": Batch,
+    "description": "A batch that workers answer.",
+    "headers": {"Location": {"description": "Address of the batch.", "schema": {"type": "string"}}},
+}
 _EXAMPLE_CSV: Final = "model,gpus,context_tokens\r\nllama-3.3-70b:Q4_K_M,2x rtx-3090,16384\r\n"
 
 
@@ -53,7 +63,8 @@ def _limits(request: Request) -> Limits:
 
 ProcessesState = Annotated[BatchProcesses, Depends(_processes)]
 LimitsState = Annotated[Limits, Depends(_limits)]
-_TABLE_BODIES: Final[dict[str, Any]] = {
+_OTHER_BODIES: Final[dict[str, Any]] = {
+    JSONL: {"schema": {"type": "string"}, "example": json.dumps(EXAMPLE_REQUEST) + "\n"},
     CSV: {"schema": {"type": "string"}, "example": _EXAMPLE_CSV},
     XLSX: {"schema": {"type": "string", "format": "binary"}},
 }
@@ -65,14 +76,14 @@ _TABLE_BODIES: Final[dict[str, Any]] = {
     response_description="One plan or problem for each request, in their order; or the rows, with answers behind them.",
     response_model=list[BatchLine],
     response_model_exclude_unset=True,
-    responses=responses("invalid-request", "not-ready", "too-large", "unsupported-media")
-    | {200: {"content": {kind: {"schema": body["schema"]} for kind, body in _TABLE_BODIES.items()}}},
+    responses=responses("invalid-request", "not-ready", "rate-limited", "too-large", "unsupported", "unsupported-media")
+    | {200: {"content": {kind: {"schema": body["schema"]} for kind, body in _OTHER_BODIES.items()}}, 202: _QUEUED},
     openapi_extra={
         "requestBody": {
             "required": True,
             "content": {
                 JSON: {"schema": {"type": "array", "items": {}, "examples": [[EXAMPLE_REQUEST]]}},
-                **_TABLE_BODIES,
+                **_OTHER_BODIES,
             },
         }
     },
@@ -81,25 +92,41 @@ async def post_batch(
     request: Request,
     processes: ProcessesState,
     limits: LimitsState,
+    jobs: JobsState,
     form: Annotated[TableForm | None, Query(alias="format", description=_FORMAT)] = None,
+    queue: Annotated[bool, Query(description=_QUEUE)] = False,
 ) -> Response:
     """Answer many questions over all processors; what comes in goes out as it is answered.
 
     A JSON list gives a list: a plan or a problem for each request. A CSV (any delimiter, decimal commas, UTF-8, UTF-16
     or Windows-1252) or a workbook gives its rows with columns of answers behind them; columns are called as the
     parameters of `GET /plan` or as people call them (gpu, context, ngl, psu), others are kept as they are, and a row
-    that cannot be answered says why in the column `problem`. Rows uploaded again are answered anew.
+    that cannot be answered says why in the column `problem`. Rows uploaded again are answered anew. JSON Lines give
+    lines. With `queue=true` it becomes a batch in the database's queue, which `rigfit worker` answers on any machine
+    that shares the database: follow it at the address in Location.
     """
     content = await request.body()
-    if is_json(request):
-        if form is not None:
-            raise InvalidRequest("A JSON list is answered as a JSON list; format is for tables.", fields=("format",))
+    came_as = _FORMS.get(media_type_of(request))
+    documents_as = "json" if is_json(request) else "jsonl" if is_lines(request) else None
+    if came_as is None and documents_as is None:
+        raise unsupported_media(request, JSON, JSONL, CSV, XLSX)
+    if documents_as is not None and form is not None:
+        raise InvalidRequest("JSON is answered as it came; format is for tables.", fields=("format",))
+    if queue:
+        return await run_in_threadpool(_queued, content, documents_as or came_as, form, jobs)
+    if documents_as == "json":
         documents = await run_in_threadpool(read_documents, content, limits)
         return StreamingResponse(answered_documents(documents, processes), media_type=JSON)
-    came_as = _FORMS.get(media_type_of(request))
     if came_as is None:
-        raise unsupported_media(request, JSON, CSV, XLSX)
+        lines = await run_in_threadpool(read_lines, content, limits)
+        return StreamingResponse(answered_lines(lines, processes), media_type=JSONL)
     return await run_in_threadpool(_table_answer, content, came_as, form or came_as, processes, limits)
+
+
+def _queued(content: bytes, kind: str | None, form: str | None, jobs: BatchJobs) -> Response:
+    """Keep the upload for workers."""
+    queued = jobs.submit(content, str(kind), form)
+    return JSONResponse(queued.model_dump(mode="json"), status_code=202, headers={"Location": f"/batches/{queued.id}"})
 
 
 def _table_answer(
@@ -124,7 +151,7 @@ def _download(chunks: Iterator[bytes], media_type: str, name: str) -> Response:
     summary="A workbook to ask with",
     response_description="A workbook whose formulas ask this service.",
     response_class=Response,
-    responses=responses("not-ready") | {200: {"content": {XLSX: _TABLE_BODIES[XLSX]}}},
+    responses=responses("not-ready") | {200: {"content": {XLSX: _OTHER_BODIES[XLSX]}}},
 )
 def get_template(request: Request, planner: PlannerState) -> Response:
     """Give a workbook whose formulas ask this service, for Excel and LibreOffice; its address is in a cell."""

@@ -8,8 +8,10 @@ JSON = "application/json"
 FORM = "multipart/form-data"
 TEXT = "text/plain"
 CSV = "text/csv"
+JSONL = "application/jsonl"
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-_PRINTED = {"application/x-ndjson", "application/jsonl", "application/sql"}
+_LINES = {JSONL, "application/x-ndjson", "application/x-jsonlines"}
+_PRINTED = {*_LINES, "application/sql"}
 
 
 def require_json(request: Request) -> None:
@@ -25,6 +27,11 @@ def is_json(request: Request) -> bool:
     """Whether a body says that it is JSON."""
     media_type = media_type_of(request)
     return media_type == JSON or (media_type.startswith("application/") and media_type.endswith("+json"))
+
+
+def is_lines(request: Request) -> bool:
+    """Whether a body says that it is JSON Lines."""
+    return media_type_of(request) in _LINES
 
 
 def is_form(request: Request) -> bool:

@@ -1,0 +1,1 @@
+"""Batch jobs: questions that wait in PostgreSQL for workers on any machine, each answered once and only once."""
