@@ -18,7 +18,7 @@ from service.planning.queue.work import BatchWork
 from service.planning.queue.worker import Worker, WorkerOptions
 from service.settings import Settings, settings
 from service.shells.logs import configure_logs
-from service.store.database import open_database
+from service.store.database import open_database, shown_url
 
 log = structlog.get_logger(__name__)
 
@@ -59,7 +59,7 @@ async def _worked(chosen: Settings, processes: int | None) -> None:
 
         for name in _ENDING:
             loop.add_signal_handler(name, stop, name)
-        log.info("working", database=database.url.render_as_string(hide_password=True), processes=started.count)
+        log.info("working", database=shown_url(database), processes=started.count)
         await running.run()
     database.dispose()
 
