@@ -3,9 +3,11 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Any
 
 import structlog
 from fastapi import Depends, FastAPI
+from starlette.middleware.cors import CORSMiddleware
 
 from service.planning.access.ring import KeyRing
 from service.planning.batch.limits import Limits
@@ -23,6 +25,7 @@ from service.shells.rest import (
     batches,
     compare,
     curves,
+    documentation,
     gpus,
     health,
     measurements,
@@ -35,10 +38,11 @@ from service.shells.rest import (
     rigs,
 )  # fmt: skip
 from service.shells.rest.body_limit import BodyLimit
-from service.shells.rest.gate import Gate
+from service.shells.rest.gate import HEADER, Gate
 from service.shells.rest.openapi import DESCRIPTION, describe, operation_id
 from service.shells.rest.problems import responses
 from service.shells.rest.query import known_query
+from service.shells.rest.security_headers import SecurityHeaders
 from service.shells.serving.access_log import access_log
 from service.shells.serving.draining import CloseWhileDraining, Draining
 from service.shells.serving.metrics import Metrics
@@ -51,12 +55,18 @@ log = structlog.get_logger(__name__)
 
 _SHELLS = (
     plan, batch, batches, plans, curves, compare, recommend, gpus, rigs, models, measurements, audit, health, problems,
-    page, sign_in,
+    page, documentation, sign_in,
 )  # fmt: skip
 _WRITES = {
     "local": "needs a key; this machine itself needs none until the first is made with rigfit keys create",
     "never": "needs a key",
     "always": "open to everyone who reaches this service",
+}
+# no credentials: cookies are for the page of this service alone
+_ACROSS_ORIGINS: dict[str, Any] = {
+    "allow_methods": ["DELETE", "GET", "PATCH", "POST", "PUT"],
+    "allow_headers": ["Authorization", "Content-Type", "If-Match", HEADER],
+    "expose_headers": ["Content-Disposition", "ETag", "Location", "RateLimit", "RateLimit-Policy", "Retry-After"],
 }
 _READS = {False: "open to everyone who reaches this service", True: "needs a key"}
 
@@ -92,7 +102,7 @@ def create_app(settings: Settings) -> FastAPI:
 
     app = FastAPI(
         title="Rigfit", version="0.1.0", summary="Will this model fit on these GPUs, and how fast will it run?",
-        description=DESCRIPTION, lifespan=lifespan, redoc_url=None,
+        description=DESCRIPTION, lifespan=lifespan, redoc_url=None, docs_url=None,
         generate_unique_id_function=operation_id,
     )  # fmt: skip
     app.state.draining = draining
@@ -101,7 +111,8 @@ def create_app(settings: Settings) -> FastAPI:
     _mount(app, settings)
     describe(app)
     # around everything, the answer to what fails included
-    app.middleware_stack = Observed(app.build_middleware_stack(), counters, access_log(settings))
+    stack = SecurityHeaders(app.build_middleware_stack(), is_behind_tls=settings.behind_tls)
+    app.middleware_stack = Observed(stack, counters, access_log(settings))
     return app
 
 
@@ -131,4 +142,7 @@ def _guard(app: FastAPI, settings: Settings, draining: Draining) -> None:
     )
     # a body is read for those alone who may send it
     app.add_middleware(Gate, settings=settings)
+    if settings.cors_origins:
+        # around the gate: a browser asks first whether it may send a key at all
+        app.add_middleware(CORSMiddleware, allow_origins=settings.cors_origins, **_ACROSS_ORIGINS)
     app.add_middleware(CloseWhileDraining, draining=draining)

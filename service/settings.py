@@ -1,9 +1,19 @@
 """What an operator can set, through environment variables that start with RIGFIT_ or a file named .env."""
 
+import re
 from functools import cache
 from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import BeforeValidator, Field, NonNegativeFloat, PositiveFloat, PositiveInt, SecretStr, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    SecretStr,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from service.builtin import embedded_database_path
@@ -21,6 +31,15 @@ def _names(value: object) -> object:
 
 
 Names: TypeAlias = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
+
+
+def _origins(origins: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse what no browser would send as an origin, and what would therefore allow none."""
+    wrong = [origin for origin in origins if origin != "*" and not re.fullmatch(r"https?://[^/?#\s]+", origin)]
+    if wrong:
+        raise ValueError(f"{wrong[0]!r} is no origin: https://host, with a port where it is not the usual one")
+    return origins
+
 
 RateText: TypeAlias = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,8}/(second|minute|hour)$")]
 
@@ -147,6 +166,12 @@ class Settings(BaseSettings):
 
     trusted_proxies: Names = ()
     """Addresses or networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed; by default none is."""
+
+    cors_origins: Annotated[Names, AfterValidator(_origins)] = ()
+    """Origins whose pages may ask from a browser: `https://tools.example`; by default none, and `*` is every one."""
+
+    behind_tls: bool = False
+    """Whether people reach the service by HTTPS alone; browsers are told to insist on it for a year."""
 
     public_url: str | None = None
     """Address at which people reach the service, for links in Slack; that of each request where it is not set."""

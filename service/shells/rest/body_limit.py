@@ -9,10 +9,12 @@ from service.shells.rest.problems import problem_response
 # A client that is still sending does not read; up to this length the rest is read and thrown away, so that it
 # gets its answer instead of a broken connection.
 DRAINED_BYTES = 64 * 1024**2
+# a small body could unpack to a vast one. Source: RFC 9110, 15.5.16 (415 with Accept-Encoding)
+_CODED = "A compressed body is not read here: send it as it is."
 
 
 class BodyLimit:
-    """ASGI middleware that answers 413 where a body is longer than `max_bytes`.
+    """ASGI middleware that answers 413 where a body is longer than `max_bytes`, and 415 where it is compressed.
 
     Uploads, forms with files sent to POST /models, which reads them as they come, may have `max_upload_bytes`, and
     tables of questions `max_batch_bytes`.
@@ -30,7 +32,11 @@ class BodyLimit:
             await self.app(scope, receive, send)
             return
         max_bytes = self._max_bytes(scope)
-        stated = _stated_bytes(scope)
+        stated, coding = _stated(scope)
+        if coding not in (b"", b"identity"):
+            answer = problem("unsupported-media", _CODED, instance=scope["path"])
+            await problem_response(answer, {"Accept-Encoding": "identity", "Connection": "close"})(scope, receive, send)
+            return
         if stated is not None and stated > max_bytes:
             if stated <= DRAINED_BYTES:
                 await _drain(receive)
@@ -68,12 +74,15 @@ def _is_upload(scope: Scope) -> bool:
     )
 
 
-def _stated_bytes(scope: Scope) -> int | None:
-    """Length that the request states, None where it states none."""
+def _stated(scope: Scope) -> tuple[int | None, bytes]:
+    """Length and coding that the request states of its body; None and nothing where it states none."""
+    length, coding = None, b""
     for name, value in scope["headers"]:
         if name == b"content-length" and value.isdigit():
-            return int(value)
-    return None
+            length = int(value)
+        elif name == b"content-encoding":
+            coding = value.strip().lower()
+    return length, coding
 
 
 async def _drain(receive: Receive) -> None:

@@ -9,9 +9,10 @@ import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from service.contract.problem import MEDIA_TYPE, problem
+from service.shells.serving.heads import LimitedHead
 
 if TYPE_CHECKING:
     from service.settings import Settings
@@ -36,7 +37,7 @@ class Patience:
         return cls(head_s=settings.request_head_s, body_s=settings.request_body_s, reading_s=settings.response_read_s)
 
 
-class LimitedProtocol(HttpToolsProtocol):
+class LimitedProtocol(LimitedHead):
     """One connection, with a timer for what it waits for now: a head, a body, or a reader.
 
     The application's lifespan says for how long, in the state that it gives the server: `patience`.
