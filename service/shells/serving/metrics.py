@@ -29,7 +29,7 @@ _REQUEST_BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
 _PLAN_BUCKETS_S: Final = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 # when each series began would double their number
-disable_created_metrics()
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 Gauges = Callable[[], Iterable[tuple[str, str, float]]]
 
