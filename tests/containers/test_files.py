@@ -36,7 +36,7 @@ def test_hadolint_finds_nothing() -> None:
 
 def test_compose_lint_finds_only_what_is_meant() -> None:
     """Images go by tag (a digest is the operator's to pin), and PostgreSQL may write in its own container."""
-    command = [TOOLS / "compose-lint", "check", "--format", "json", "--fail-on", "low", COMPOSE]
+    command = [str(TOOLS / "compose-lint"), "check", "--format", "json", "--fail-on", "low", str(COMPOSE)]
     linted = subprocess.run(command, check=False, capture_output=True, text=True)
     found = {(finding["service"], finding["rule_id"]) for finding in findings(json.loads(linted.stdout))}
     pinned_by_tag = {(service, "CL-0019") for service in ("database", "migrate", "service", "proxy", "worker")}
