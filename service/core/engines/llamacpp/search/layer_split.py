@@ -98,31 +98,31 @@ class _Pass:
         first: bool,
     ) -> None:
         """Let a card go on from every way to hold fewer slots, and keep what is better than what is known."""
-        seconds, n = stage.seconds_before, len(self.held) - 1
+        seconds, held, n = stage.seconds_before, self.held, len(self.held) - 1
         further_s = 0.0 if first else stage.further_s
         for end, begin in _openings(stage, before, reach, longest, n):
-            self._keep(end, begin, before[begin] + seconds[end] - seconds[begin] + further_s, first=first)
-        work = stage.stage_before
+            taken_s = before[begin] + seconds[end] - seconds[begin] + further_s
+            if taken_s < held[end]:
+                held[end], self.begins[end], self.is_first[end] = taken_s, begin, first
+        work, all_s = stage.stage_before, seconds[n]
         for begin in range(reach[n], n):
-            if not (work and work[n] - work[begin] > longest):
-                self._keep(n, begin, before[begin] + seconds[n] - seconds[begin] + further_s, first=first)
-
-    def _keep(self, end: int, begin: int, seconds: float, *, first: bool) -> None:
-        if seconds < self.held[end]:
-            self.held[end], self.begins[end], self.is_first[end] = seconds, begin, first
+            taken_s = before[begin] + all_s - seconds[begin] + further_s
+            if taken_s < held[n] and not (work and work[n] - work[begin] > longest):
+                held[n], self.begins[n], self.is_first[n] = taken_s, begin, first
 
 
 def _openings(
     stage: Stage, before: Sequence[float], reach: Sequence[int], longest: float, n: int
 ) -> Iterator[tuple[int, int]]:
     """For every end below `n` the best beginning among those from which the card reaches it."""
-    seconds, stage_before = stage.seconds_before, stage.stage_before
+    seconds, stage_before = stage.seconds_before, stage.stage_before if longest < inf else ()
     window: deque[int] = deque()
+    values = [way_s - begin_s for way_s, begin_s in zip(before, seconds, strict=True)]
     for end in range(1, n):
         fresh = end - 1
-        if before[fresh] < inf:
-            value = before[fresh] - seconds[fresh]
-            while window and before[window[-1]] - seconds[window[-1]] >= value:
+        value = values[fresh]
+        if value < inf:
+            while window and values[window[-1]] >= value:
                 window.pop()
             window.append(fresh)
         while window and (

@@ -6,6 +6,8 @@ Source: buffers are as large as their most demanding graph, sched_reserve, src/l
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, reduce
+from operator import or_
 from typing import Final, NamedTuple
 
 from service.core.engines.llamacpp.compute.block_kinds import block_kinds
@@ -34,7 +36,7 @@ class Part(NamedTuple):
     pipelined: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Kinds:
     """Which blocks are alike: a number per slot, the output layer's last; blocks before `lighter` have their own kinds.
 
@@ -54,20 +56,20 @@ class Kinds:
         rest = hp.n_layer_all + 1 - len(kinds)
         return cls(by_slot=(*kinds, *((count - 1,) * rest)), count=count)
 
-    def bit(self, slot: int) -> int:
-        """The bit of a slot's kind."""
-        return 1 << (self.by_slot[slot] + (self.count if slot < self.lighter else 0))
+    @cached_property
+    def bits(self) -> Sequence[int]:
+        """The bit of every slot's kind."""
+        return [1 << kind + (self.count if slot < self.lighter else 0) for slot, kind in enumerate(self.by_slot)]
 
-    def number_bits(self, slots: int) -> int:
-        """The bits of a number of slots."""
-        return ((1 << (min(slots, _COUNTED) - 1)) - 1) << (2 * self.count) if slots else 0
+    @cached_property
+    def number_bits(self) -> Sequence[int]:
+        """The bits of a number of slots, for every number there can be."""
+        most = [((1 << (number - 1)) - 1) << (2 * self.count) for number in range(1, _COUNTED + 1)]
+        return [0, *most, *most[-1:] * max(0, len(self.by_slot) - _COUNTED)]
 
     def held(self, first: int, end: int) -> int:
         """What a range holds."""
-        bits = self.number_bits(end - first)
-        for slot in range(first, end):
-            bits |= self.bit(slot)
-        return bits
+        return reduce(or_, self.bits[first:end], self.number_bits[end - first])
 
 
 @dataclass(slots=True, kw_only=True)

@@ -36,23 +36,24 @@ def _begins(
     part: Part, usable_bytes: int, bytes_before: Sequence[int], kinds: Kinds, learned: Learned
 ) -> list[int]:  # fmt: skip
     """The first beginning for every end: more slots never need less, so that both move on together."""
-    n = len(bytes_before) - 1
-    counts: dict[int, int] = {}
+    bits, number_bits = kinds.bits, kinds.number_bits
+    counts = dict.fromkeys(bits, 0)
     taken: dict[int, int] = {}
     begins, begin, held = [0], 0, 0
-    for end in range(1, n + 1):
-        bit = kinds.bit(end - 1)
-        counts[bit] = counts.get(bit, 0) + 1
+    for end in range(1, len(bytes_before)):
+        bit, end_bytes = bits[end - 1], bytes_before[end]
+        counts[bit] += 1
         held |= bit
         while begin < end:
-            whole = held | kinds.number_bits(end - begin)
+            whole = held | number_bits[end - begin]
             if whole not in taken:
                 taken[whole] = learned.taken_bytes(part, whole)
-            if bytes_before[end] - bytes_before[begin] + taken[whole] <= usable_bytes:
+            if end_bytes - bytes_before[begin] + taken[whole] <= usable_bytes:
                 break
-            bit = kinds.bit(begin)
+            bit = bits[begin]
             counts[bit] -= 1
-            held ^= bit if counts[bit] == 0 else 0
+            if not counts[bit]:
+                held ^= bit
             begin += 1
         begins.append(begin)
     return begins
@@ -62,10 +63,14 @@ def _begin_of_last(
     part: Part, usable_bytes: int, bytes_before: Sequence[int], kinds: Kinds, learned: Learned
 ) -> int:  # fmt: skip
     """The first beginning of a range that ends with the output layer, looked for from there on back."""
+    bits, number_bits = kinds.bits, kinds.number_bits
+    taken: dict[int, int] = {}
     n, held = len(bytes_before) - 1, 0
     for begin in range(n - 1, -1, -1):
-        held |= kinds.bit(begin)
-        size_bytes = bytes_before[n] - bytes_before[begin]
-        if size_bytes + learned.taken_bytes(part, held | kinds.number_bits(n - begin)) > usable_bytes:
+        held |= bits[begin]
+        whole = held | number_bits[n - begin]
+        if whole not in taken:
+            taken[whole] = learned.taken_bytes(part, whole)
+        if bytes_before[n] - bytes_before[begin] + taken[whole] > usable_bytes:
             return begin + 1
     return 0
