@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import Final
 
 from service.catalog.boards import board_of
 from service.catalog.gpu_capacity import card_capacity
@@ -28,6 +29,10 @@ class GpuOptions:
     backend: Backend | None = None
     behind: Attachment | None = None
     numa_node: int | None = None
+
+
+_UNCHANGED: Final = GpuOptions()
+_ANY_HOST: Final = Host()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +64,7 @@ class GpuCatalog:
 
         Raises UnknownGpu, InvalidRequest or Contradiction.
         """
-        return self._remembered(text, options or GpuOptions(), host or Host())
+        return self._remembered(text, options or _UNCHANGED, host or _ANY_HOST)
 
     def _gpus(self, text: str, options: GpuOptions, host: Host) -> tuple[Gpu, ...]:
         count, name = parse_count(text)

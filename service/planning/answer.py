@@ -1,6 +1,7 @@
 """A choice as the Plan of the contract."""
 
 from dataclasses import replace
+from functools import lru_cache
 
 from service.contract.estimate import Estimate
 from service.contract.plan import (
@@ -16,6 +17,7 @@ from service.contract.plan import (
 from service.contract.speed import BreakdownStep, SpeedPlan
 from service.core import estimate as core_estimate
 from service.core.engines.llamacpp.command import command_of
+from service.core.engines.llamacpp.flag import Flag
 from service.core.engines.llamacpp.needs import overhead_bytes
 from service.core.memory import shortfall_bytes
 from service.planning.advice import advice_of
@@ -223,12 +225,19 @@ def _command(findings: Findings) -> Command:
     command = command_of(
         findings.model, findings.rig, choice.settings, workload, findings.companions, peer_access=peer_access
     )
-    notes = [("=".join(variable.words), variable.meaning) for variable in command.variables]
-    notes += [(" ".join(flag.words), flag.meaning) for flag in command.flags]
     return Command(
         argv=list(command.argv),
         env=dict(command.env),
         text=command.text,
         verify=command.verify,
-        notes=[CommandNote(flag=flag, meaning=meaning) for flag, meaning in notes],
+        notes=[
+            *[_note("=", variable) for variable in command.variables],
+            *[_note(" ", flag) for flag in command.flags],
+        ],
     )
+
+
+@lru_cache(maxsize=4096)
+def _note(between: str, flag: Flag) -> CommandNote:
+    """What a flag or a variable does; most plans have the same few."""
+    return CommandNote(flag=between.join(flag.words), meaning=flag.meaning)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from service.core.architectures.hparams import read_hparams
@@ -33,15 +34,31 @@ def bench_flags(model: Model, rig: Rig, settings: LlamaCppSettings, workload: Wo
 
     Source: tools/llama-bench/llama-bench.cpp:400-1060 (llama.cpp in llama-cpp-python 0.3.36); flag_history.py.
     """
-    rules = version_rules(settings.version, settings.date)
-    yield Flag(("-m", file_name(model)), "The model's GGUF file: put your path here.")
-    yield from rpc_flags(rig, "-rpc")
-    if rules.has("bench_device_list"):
-        yield from device_flags(rig, settings, "/")
+    rules, plain = version_rules(settings.version, settings.date), settings.without_shares
+    yield from _first(model, rig, plain)
     yield from _tests(workload, rules)
     if rig.gpus:
         yield from _layers(model, settings, rules)
     yield from split_flags(settings, "/")
+    yield from _last(model, rig, plain)
+
+
+@lru_cache(maxsize=1024)
+def _first(model: Model, rig: Rig, settings: LlamaCppSettings) -> tuple[Flag, ...]:
+    """The model and the cards."""
+    rules = version_rules(settings.version, settings.date)
+    devices = device_flags(rig, settings, "/") if rules.has("bench_device_list") else ()
+    named = Flag(("-m", file_name(model)), "The model's GGUF file: put your path here.")
+    return (named, *rpc_flags(rig, "-rpc"), *devices)
+
+
+@lru_cache(maxsize=1024)
+def _last(model: Model, rig: Rig, settings: LlamaCppSettings) -> tuple[Flag, ...]:
+    """What depends neither on the workload nor on how layers are divided."""
+    return tuple(_others(model, rig, settings, version_rules(settings.version, settings.date)))
+
+
+def _others(model: Model, rig: Rig, settings: LlamaCppSettings, rules: VersionRules) -> Iterator[Flag]:
     yield from batch_flags(settings, rules)
     yield from _flash_attention_flags(model, rig, settings, rules)
     yield from (flag for flag in cache_type_flags(settings) if flag.words[1] not in UNKNOWN_CACHE_TYPES)

@@ -41,8 +41,7 @@ def choose(
     no other one is looked for.
     Raises as `place` does.
     """
-    question = _question(model, rig, settings, workload, companions)
-    if is_searched(question, settings):
+    if is_searched(rig, settings):
         return _searched(model, rig, settings, workload, companions, assumptions)
     choice = _chosen(model, rig, settings, workload.context_tokens, workload.parallel, companions)
     if workload == choice.question.workload:

@@ -54,7 +54,7 @@ def command_of(
     flags = bench
     if tool == "llama-server":
         flags = (*server_flags(model, rig, settings, workload), *companion_flags(companions, rig))
-    variables = tuple(environment(rig, settings, tool, peer_access=peer_access))
+    variables = environment(rig, settings, tool, peer_access=peer_access)
     argv = (_program(settings), *words_of(flags))
     measured = (*words_of(bench), "-o", "json")
     others = environment(rig, settings, "llama-bench", peer_access=peer_access)

@@ -196,7 +196,7 @@ def _with_companions(placement: Placement, beside: Sequence[CompanionPlacement])
         return sum(part.total_bytes for part in parts)
 
     devices = tuple(
-        replace(device, companion_bytes=total(each.devices[position] for each in beside))
+        device._replace(companion_bytes=total(each.devices[position] for each in beside))
         for position, device in enumerate(placement.devices)
     )
     host = replace(placement.host, companion_bytes=total(each.host for each in beside))
@@ -205,6 +205,6 @@ def _with_companions(placement: Placement, beside: Sequence[CompanionPlacement])
 
 def without_companions(placement: Placement) -> Placement:
     """What the model itself takes, which is loaded before anything beside it."""
-    devices = tuple(replace(device, companion_bytes=0) for device in placement.devices)
+    devices = tuple(device._replace(companion_bytes=0) for device in placement.devices)
     host = replace(placement.host, companion_bytes=0)
     return replace(placement, devices=devices, host=host, companions=())

@@ -16,7 +16,9 @@ from service.core.engines.llamacpp.devices import (
     usable_devices,
 )
 from service.core.engines.llamacpp.flag_history import check_spelled
+from service.core.engines.llamacpp.held import by_position, held_by, unused
 from service.core.engines.llamacpp.overrides import Override, resolve_overrides
+from service.core.engines.llamacpp.placed import DevicePlacement, HeldByDevice
 from service.core.engines.llamacpp.refusals import (
     check_device_count,
     check_devices,
@@ -29,7 +31,13 @@ from service.core.engines.llamacpp.settings import LlamaCppSettings, SplitMode
 from service.core.engines.llamacpp.slots import CPU, SlotMap, resolve_n_gpu_layers, split_slots
 from service.core.engines.llamacpp.tensor_split import TensorSplit, split_weights, tensor_split
 from service.core.engines.llamacpp.versions import VersionRules, version_rules
-from service.core.engines.llamacpp.weights import PlacedWeights, WeightLayout, locations, place_weights, weight_layout
+from service.core.engines.llamacpp.weights import (
+    PlacedWeights,
+    WeightLayout,
+    locations,
+    place_weights,
+    weight_layout,
+)
 from service.core.types import Backend, Model, Rig
 
 DEFAULT_SPLIT_MODE: Final[SplitMode] = "layer"
@@ -42,8 +50,10 @@ class LoadedModel:
     cards: all of the rig. slots: over `used`; where the cards work as one joint device, that is device 0. holding:
     backends that hold slots, in slot order. locations: weights that do not lie with their slot, by name. pipelines:
     whether the cards can work on several batches at once. settings: without shares and a number of layers, which the
-    slots say. reserved: graphs made so far, by what they are for, None where one graph does not stand for all lengths.
-    longest: the largest contexts that were looked for, by what they depend on.
+    slots say. order: the used cards by their position in the rig; slots_by_position: slots over positions; held: what
+    every used card has of the model before there is a context; unused: the other cards, by position. reserved: graphs
+    made so far, by what they are for, None where one graph does not stand for all lengths. longest: the largest
+    contexts that were looked for, by what they depend on.
     """
 
     model: Model
@@ -61,6 +71,10 @@ class LoadedModel:
     weights: PlacedWeights
     locations: Mapping[str, int]
     pipelines: bool
+    order: tuple[int, ...]
+    slots_by_position: SlotMap
+    held: tuple[HeldByDevice, ...]
+    unused: Mapping[int, DevicePlacement]
     reserved: dict[Hashable, Reserved | None] = field(default_factory=dict)
     longest: dict[Hashable, int] = field(default_factory=dict)
 
@@ -140,8 +154,9 @@ def _loaded(
     """A model in its slots; shares: those that rows or tensors are cut by, none where whole layers are divided."""
     hp = read_hparams(model)
     cards = _checked_cards(hp, rig, plain)
-    backends = cards.backends
-    if cards.split_mode == "tensor":
+    backends, joint = cards.backends, cards.split_mode == "tensor"
+    order = tuple([card.position for card in cards.used])
+    if joint:
         weights = split_weights(tensor_split(model, hp, backends, shares), layout, slots)
     elif cards.split_mode == "row" and cards.used:
         weights = split_rows(layout, slots, tuple(row_card(device.gpu) for device in cards.used), shares)
@@ -163,6 +178,15 @@ def _loaded(
         weights=weights,
         locations=locations(layout, slots, backends),
         pipelines=cards.split_mode == "layer" and _pipelines(plain, cards.rules, slots, backends),
+        order=order,
+        slots_by_position=by_position(slots, order),
+        held=tuple(
+            [
+                held_by(card, slots, 0 if joint else index, hp.n_layer_all, weights.devices[index])
+                for index, card in enumerate(cards.used)
+            ]
+        ),
+        unused={card.position: unused(card) for card in cards.every if card.position not in order},
     )
 
 

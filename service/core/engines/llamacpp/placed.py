@@ -1,7 +1,7 @@
 """What a placement consists of: bytes per card and for the host, and the numbers behind them."""
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from service.core.engines.llamacpp.context import ContextNumbers
 from service.core.engines.llamacpp.kv_cache import KvIndex
@@ -11,6 +11,8 @@ from service.core.engines.llamacpp.weights import NO_WEIGHTS, Weights
 from service.core.types import Backend
 
 CompanionKind: TypeAlias = Literal["draft", "mmproj"]
+HeldByDevice: TypeAlias = tuple[str, Backend, bool, int, int, tuple[tuple[int, int], ...], bool, Weights]
+"""What a card has before there is a context: the first fields of its DevicePlacement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +35,7 @@ class HostPlacement:
         return self.weights.weights_bytes + self.kv_bytes + self.compute_bytes + self.companion_bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DevicePlacement:
+class DevicePlacement(NamedTuple):
     """What lies on one card of the rig.
 
     name: the card as llama.cpp calls it. used: False for a card the model is not spread over.

@@ -1,6 +1,5 @@
 """Where llama.cpp puts every byte of a model: `place` puts slots, weights, caches and compute buffers together."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -12,14 +11,11 @@ from service.core.engines.llamacpp.compute import (
     may_be_symbolic,
     reserve_for_all_lengths,
 )
-from service.core.engines.llamacpp.devices import Device
 from service.core.engines.llamacpp.loaded import LoadedModel
 from service.core.engines.llamacpp.placed import DevicePlacement, HostPlacement, Placement
 from service.core.engines.llamacpp.placement_inputs import MAIN_MODEL, ModelUse, PlacementInputs, placement_inputs
 from service.core.engines.llamacpp.settings import LlamaCppSettings
-from service.core.engines.llamacpp.slots import CPU, SlotMap
 from service.core.engines.llamacpp.tensor_split import reduction_bytes
-from service.core.engines.llamacpp.weights import NO_WEIGHTS
 from service.core.types import Model, Rig, Workload
 
 __all__ = ["DevicePlacement", "HostPlacement", "Placement", "place"]
@@ -52,16 +48,16 @@ def place(
     loaded = plan.loaded
     pipelined = may_pipeline and loaded.pipelines
     compute = _compute(plan, pipelined=pipelined, fit_view=fit_view) if with_compute else _no_compute(loaded)
-    order = tuple([card.position for card in loaded.used])
-    devices = {card.position: _unused(card) for card in loaded.cards if card.position not in order}
-    for index, card in enumerate(loaded.used):
-        devices[card.position] = _device(plan, index, plan.caches.devices[index], compute.device_bytes[index])
+    order = loaded.order
+    devices = dict(loaded.unused)
+    for index, position in enumerate(order):
+        devices[position] = _device(plan, index, plan.caches.devices[index], compute.device_bytes[index])
     return Placement(
         devices=tuple([devices[position] for position in range(len(devices))]),
         host=HostPlacement(weights=loaded.weights.host, kv_bytes=plan.caches.host, compute_bytes=compute.host_bytes),
         ctx=plan.ctx,
         caches=plan.index,
-        slots=_by_position(loaded.slots, order),
+        slots=loaded.slots_by_position,
         split_mode=loaded.split_mode,
         device_order=order,
         pipeline_parallel=pipelined,
@@ -110,42 +106,5 @@ def _no_compute(loaded: LoadedModel) -> ComputeBuffers:
 
 def _device(plan: PlacementInputs, index: int, kv_bytes: int, compute_bytes: int) -> DevicePlacement:
     loaded = plan.loaded
-    card = loaded.used[index]
-    first, end = loaded.slots.range_of(0 if loaded.joint else index)
-    layers_end = min(end, loaded.layer_end)
-    return DevicePlacement(
-        name=card.name,
-        backend=card.backend,
-        used=True,
-        first_slot=first,
-        end_slot=end,
-        layers=((first, layers_end),) if first < layers_end else (),
-        holds_output=first < end == loaded.slots.n_slots,
-        weights=loaded.weights.devices[index],
-        kv_bytes=kv_bytes,
-        compute_bytes=compute_bytes,
-        reduction_bytes=reduction_bytes(loaded.hp, plan.ctx, len(loaded.used)) if loaded.joint else 0,
-    )
-
-
-def _unused(card: Device) -> DevicePlacement:
-    return DevicePlacement(
-        name=card.name,
-        backend=card.backend,
-        used=False,
-        first_slot=0,
-        end_slot=0,
-        layers=(),
-        holds_output=False,
-        weights=NO_WEIGHTS,
-        kv_bytes=0,
-        compute_bytes=0,
-    )
-
-
-def _by_position(slots: SlotMap, order: Sequence[int]) -> SlotMap:
-    """The same slots with devices counted by their position in the rig."""
-    if all(position == index for index, position in enumerate(order)):
-        return slots
-    runs = tuple(run._replace(device=order[run.device]) if run.device != CPU else run for run in slots.runs)
-    return SlotMap(runs=runs, n_slots=slots.n_slots)
+    reduced = reduction_bytes(loaded.hp, plan.ctx, len(loaded.used)) if loaded.joint else 0
+    return DevicePlacement(*loaded.held[index], kv_bytes, compute_bytes, reduced)

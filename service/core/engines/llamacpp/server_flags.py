@@ -1,6 +1,7 @@
 """Flags of llama-server for a plan: what differs from a default, and what must not be left to one."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from service.core.architectures.hparams import read_hparams
@@ -32,18 +33,34 @@ def server_flags(model: Model, rig: Rig, settings: LlamaCppSettings, workload: W
 
     Source: common/arg.cpp (llama.cpp in llama-cpp-python 0.3.36); versions.py and flag_history.py for older builds.
     """
-    rules = version_rules(settings.version, settings.date)
+    rules, plain = version_rules(settings.version, settings.date), settings.without_shares
     hp = read_hparams(model)
-    yield Flag(("-m", file_name(model)), "The model's GGUF file: put your path here.")
-    yield from rpc_flags(rig, "--rpc")
-    if rules.has("device_list"):
-        yield from device_flags(rig, settings, ",")
+    yield from _first(model, rig, plain)
     context_tokens = hp.n_ctx_train if workload.context_tokens is None else workload.context_tokens
     yield Flag(("-c", str(context_tokens)), "Context in tokens, all streams together; else the trained one is taken.")
     yield from _stream_flags(settings, workload, rules)
     if rig.gpus:
         yield _layers(settings, rules)
     yield from split_flags(settings, ",")
+    yield from _last(model, rig, plain)
+
+
+@lru_cache(maxsize=1024)
+def _first(model: Model, rig: Rig, settings: LlamaCppSettings) -> tuple[Flag, ...]:
+    """The model and the cards."""
+    rules = version_rules(settings.version, settings.date)
+    devices = device_flags(rig, settings, ",") if rules.has("device_list") else ()
+    named = Flag(("-m", file_name(model)), "The model's GGUF file: put your path here.")
+    return (named, *rpc_flags(rig, "--rpc"), *devices)
+
+
+@lru_cache(maxsize=1024)
+def _last(model: Model, rig: Rig, settings: LlamaCppSettings) -> tuple[Flag, ...]:
+    """What depends neither on the workload nor on how layers are divided."""
+    return tuple(_others(model, rig, settings, version_rules(settings.version, settings.date)))
+
+
+def _others(model: Model, rig: Rig, settings: LlamaCppSettings, rules: VersionRules) -> Iterator[Flag]:
     yield from batch_flags(settings, rules)
     yield from _flash_attention_flags(settings, rules)
     yield from cache_type_flags(settings)

@@ -2,18 +2,19 @@
 
 from dataclasses import replace
 
-from service.core.engines.llamacpp.question import Choice, Question
+from service.core.engines.llamacpp.question import Choice
 from service.core.engines.llamacpp.search.joint_cards import fastest_joint
 from service.core.engines.llamacpp.search.judge import Judge
 from service.core.engines.llamacpp.search.offload import best_offload
 from service.core.engines.llamacpp.search.on_cards import best_division
 from service.core.engines.llamacpp.settings import LlamaCppSettings
+from service.core.types import Rig
 
 
-def is_searched(question: Question, settings: LlamaCppSettings) -> bool:
+def is_searched(rig: Rig, settings: LlamaCppSettings) -> bool:
     """Whether there is a split to look for: several cards, and neither shares nor layers stated."""
     return (
-        len(question.rig.gpus) > 1
+        len(rig.gpus) > 1
         and (settings.devices is None or len(settings.devices) > 1)
         and settings.split_mode in (None, "layer")
         and settings.n_gpu_layers is None

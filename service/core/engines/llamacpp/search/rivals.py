@@ -84,7 +84,7 @@ def on_cards(choice: Choice) -> bool:
 
 def _other_splits(judge: Judge, asked: LlamaCppSettings, choice: Choice) -> Iterator[Rival]:
     question, tokens = judge.question, choice.context_tokens
-    if not is_searched(question, asked) or not on_cards(choice):
+    if not is_searched(question.rig, asked) or not on_cards(choice):
         return
     full = replace(asked, n_gpu_layers="all")
     yield Rival(kind="by_free_memory", choice=question.place(full, tokens))

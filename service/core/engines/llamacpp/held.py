@@ -1,0 +1,40 @@
+"""What cards hold of a model before there is a context, and the cards it is not spread over."""
+
+from collections.abc import Sequence
+
+from service.core.engines.llamacpp.devices import Device
+from service.core.engines.llamacpp.placed import DevicePlacement, HeldByDevice
+from service.core.engines.llamacpp.slots import CPU, SlotMap
+from service.core.engines.llamacpp.weights import NO_WEIGHTS, Weights
+
+
+def held_by(card: Device, slots: SlotMap, device: int, n_layer_all: int, weights: Weights) -> HeldByDevice:
+    """What a used card has; device: as which it is counted in `slots`."""
+    first, end = slots.range_of(device)
+    layers_end = min(end, n_layer_all)
+    layers = ((first, layers_end),) if first < layers_end else ()
+    return card.name, card.backend, True, first, end, layers, first < end == slots.n_slots, weights
+
+
+def unused(card: Device) -> DevicePlacement:
+    """A card that nothing lies on."""
+    return DevicePlacement(
+        name=card.name,
+        backend=card.backend,
+        used=False,
+        first_slot=0,
+        end_slot=0,
+        layers=(),
+        holds_output=False,
+        weights=NO_WEIGHTS,
+        kv_bytes=0,
+        compute_bytes=0,
+    )
+
+
+def by_position(slots: SlotMap, order: Sequence[int]) -> SlotMap:
+    """The same slots with devices counted by their position in the rig."""
+    if all(position == index for index, position in enumerate(order)):
+        return slots
+    runs = tuple([run._replace(device=order[run.device]) if run.device != CPU else run for run in slots.runs])
+    return SlotMap(runs=runs, n_slots=slots.n_slots)
