@@ -193,11 +193,12 @@ def _speed(findings: Findings) -> SpeedPlan | None:
     streams = findings.request.workload.parallel
     prompt, prefill_s = findings.request.workload.prompt_tokens, speed.prefill_s
     prompt_width = speed.prompt_width.fraction
+    own = _estimate(decode_rate(findings))
     return SpeedPlan(
-        decode_tokens_per_s=_estimate(decode_rate(findings)),
+        decode_tokens_per_s=own,
         prefill_tokens_per_s=_around(prompt / prefill_s, prompt_width) if prefill_s else None,
         ttft_s=_around(prefill_s + decode.step_s, prompt_width) if prefill_s else None,
-        aggregate_decode_tokens_per_s=_estimate(decode_rate(findings, streams)),
+        aggregate_decode_tokens_per_s=own if streams == 1 else _estimate(decode_rate(findings, streams)),
         limited_by=decode.limited_by,
         basis=basis_of(findings) or decode.basis,
         breakdown=[BreakdownStep(what=step.what, s=step.s) for step in speed.steps],

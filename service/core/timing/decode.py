@@ -1,8 +1,9 @@
 """How long one decode step takes: reading, attention, launches, and what cards tell each other."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from service.core.speed import Assumptions, Basis, Limit, Step
 from service.core.timing.constants import OLD_DECODE_BEFORE, REORDERED_SINCE
@@ -16,8 +17,7 @@ _VECTOR_TOKENS = 8
 _LEAST_SURE_FIRST: tuple[Basis, ...] = ("assumed", "modelled", "fitted", "measured")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartTime:
+class PartTime(NamedTuple):
     """Time of one card or of the host in a step, by what it does.
 
     reading_s: its weights. attention_s: its cache, or the arithmetic on it. batch_s: arithmetic of the streams beyond
@@ -126,7 +126,7 @@ def counted_cards(arrangement: Arrangement, busy: Sequence[PartTime]) -> tuple[P
         return tuple(busy)
     slowest = max(busy, key=lambda card: card.s)
     if arrangement == "row":
-        slowest = replace(slowest, launches_s=sum([card.launches_s for card in busy]))
+        slowest = slowest._replace(launches_s=sum([card.launches_s for card in busy]))
     return (slowest,)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 from service.core.speed import Basis
@@ -38,13 +39,34 @@ def width(
     work: Work, processors: Processors, quantity: Quantity, ranges: Mapping[str, Range] = RANGES
 ) -> Width:  # fmt: skip
     """The widest of all processors that work."""
+    works = tuple(
+        [bool(part.dense_bytes or part.expert_bytes or part.cache_bytes) for part in (*work.cards, work.host)]
+    )
+    if ranges is RANGES:
+        return _known_width(processors, works, work.arrangement, quantity)
+    return _widest(processors, works, work.arrangement, quantity, ranges)
+
+
+@lru_cache(maxsize=4096)
+def _known_width(
+    processors: Processors, works: tuple[bool, ...], arrangement: Arrangement, quantity: Quantity
+) -> Width:  # fmt: skip
+    return _widest(processors, works, arrangement, quantity, RANGES)
+
+
+def _widest(
+    processors: Processors,
+    works: Sequence[bool],
+    arrangement: Arrangement,
+    quantity: Quantity,
+    ranges: Mapping[str, Range],
+) -> Width:
+    """works: which cards do, and last whether the host does."""
     used = [
-        processor
-        for part, processor in zip((*work.cards, work.host), (*processors.cards, processors.host), strict=True)
-        if part.dense_bytes or part.expert_bytes or part.cache_bytes
+        processor for working, processor in zip(works, (*processors.cards, processors.host), strict=True) if working
     ] or [processors.host]
     kinds = dict.fromkeys([(processor.backend, processor.basis) for processor in used])
-    split = split_of(work.arrangement, work.busy)
+    split = split_of(arrangement, sum(works[:-1]))
     found = [_width(groups(backend, split, quantity), quantity, basis, ranges) for backend, basis in kinds]
     return max(found, key=lambda each: each.fraction)
 

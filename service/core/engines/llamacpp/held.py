@@ -1,4 +1,7 @@
-"""What cards hold of a model before there is a context, and the cards it is not spread over."""
+"""What cards hold of a model before there is a context, and the cards it is not spread over.
+
+Source: a device holds consecutive slots, src/llama-model.cpp:1556-1614 (llama.cpp in llama-cpp-python 0.3.36).
+"""
 
 from collections.abc import Sequence
 
