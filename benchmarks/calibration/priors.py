@@ -50,9 +50,14 @@ _CUDA: Final = {
     "slow_2023_factor": Prior(1.7, 0.3),
     "slow_2024_factor": Prior(1.2, 0.2),
     "slow_2025_factor": Prior(1.05, 0.05),
-    "reduction_s": Prior(20e-6, 0.4),
-    "reduction_card_s": Prior(9e-6, 0.4),
+    # 31B over two RTX 4090: 33 us a meeting; 27B over four RTX 3090: 132 us (pull request 19378; cases)
+    "reduction_s": Prior(8e-6, 0.4),
+    "reduction_card_s": Prior(14e-6, 0.4),
     "staged_bytes_per_s": Prior(11e9, 0.1),
+    # 27B over pairs with builds of August 2026: 9 us (RTX 5090), 23 (RTX 5060 Ti), 31 (A5000), where it took 41 before
+    "pair_s": Prior(20e-6, 0.4),
+    # mixtures over two RTX 4090: nothing to 30 us a layer of three stacks beyond their meetings (pull request 19378)
+    "expert_slice_s": Prior(3e-6, 0.4),
     "row_s": Prior(96e-6, 0.15),
     "row_bytes_per_s": Prior(3e9, 0.8),
 }

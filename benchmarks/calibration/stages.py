@@ -62,7 +62,7 @@ def _of(backend: str, priors: dict[str, Prior]) -> Iterator[Stage]:
     )  # fmt: skip
     yield Stage(
         name="tensor decode", backend=backend, splits=("tensor",), metrics=_ONE_RATE, scatter=0.1,
-        constants=named("reduction_s", "reduction_card_s"),
+        constants=named("reduction_s", "reduction_card_s", "pair_s", "expert_slice_s"),
     )  # fmt: skip
     yield Stage(
         name="tensor prefill", backend=backend, splits=("tensor",), metrics=("prefill_tokens_per_s",), scatter=0.3,

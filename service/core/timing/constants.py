@@ -32,8 +32,9 @@ class BackendConstants:
     pipelined_fraction: part of a prompt that runs overlapped. slow_2023_factor, slow_2024_factor, slow_2025_factor: how
     much longer builds took before March 2024, October 2024 and October 2025.
     Cards together. reduction_s, reduction_card_s: a step of a reduction, and what every card adds. staged_bytes_per_s:
-    what all cards together copy through main memory. row_s: a meeting in a split by rows. row_bytes_per_s: at
-    which inputs and results are gathered.
+    what all cards together copy through main memory. pair_s: a reduction over two cards by the engine's own kernel.
+    expert_slice_s: for a stack of experts that is cut over cards, besides its kernel. row_s: a meeting in a split by
+    rows. row_bytes_per_s: at which inputs and results are gathered.
     """
 
     bandwidth_fraction: float
@@ -68,6 +69,8 @@ class BackendConstants:
     reduction_s: float
     reduction_card_s: float
     staged_bytes_per_s: float
+    pair_s: float
+    expert_slice_s: float
     row_s: float
     row_bytes_per_s: float
 

@@ -218,6 +218,8 @@ def fixed_s(work: Work, part: Part, processor: Processor, *, follows: bool) -> f
     row = processor.constants
     age = row.old_build_factor if work.built is not None and work.built < OLD_DECODE_BEFORE else 1.0
     launches_s = part.kernels * row.kernel_s + part.expert_kernels * row.expert_kernel_s
+    if work.arrangement == "tensor" and work.busy > 1:
+        launches_s += part.expert_kernels * row.expert_slice_s
     return age * launches_s + row.device_s if follows else age * (launches_s + row.token_s)
 
 

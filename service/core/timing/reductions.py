@@ -25,13 +25,16 @@ def reduction_steps(cards: int) -> int:
 def meeting_s(work: Work, processors: Processors, busy: int) -> float:
     """Time of one meeting of `busy` cards, without the bytes they exchange.
 
-    Split by rows: a constant, as launches count for every card already. Tensor split: the steps of a reduction, in
-    each of which one thread starts a copy on every card. The slowest backend counts.
+    Split by rows: a constant, as launches count for every card already. Tensor split: a kernel that writes to and reads
+    from main memory, where the engine has one for these cards; else the steps of a reduction, in each of which one
+    thread starts a copy on every card. The slowest backend counts.
     """
     constants = [processor.constants for processor in processors.cards]
     if work.arrangement == "row":
         apart = 1.0 if work.exchange.peer_bytes_per_s is None else _PEER_FRACTION
         return apart * max([each.row_s for each in constants])
+    if work.exchange.in_one_kernel:
+        return max([each.pair_s for each in constants])
     steps = reduction_steps(busy) * (1.0 if work.exchange.peer_bytes_per_s is None else _PEER_FRACTION)
     return max([steps * (each.reduction_s + each.reduction_card_s * busy) for each in constants])
 

@@ -78,13 +78,15 @@ class Exchange:
     """What cards that work on the same layer tell each other, per token.
 
     reductions: how often they add up a hidden state. hidden_state_bytes: its size. row_bytes: inputs and results of
-    all matrices, which a split by rows gathers on one card. peer_bytes_per_s: what the slowest link between two of them
+    all matrices, which a split by rows gathers on one card. in_one_kernel: whether the engine reduces over them in a
+    kernel of its own, which only two cards have. peer_bytes_per_s: what the slowest link between two of them
     reaches, None where all they exchange passes through main memory.
     """
 
     reductions: int = 0
     hidden_state_bytes: int = 0
     row_bytes: int = 0
+    in_one_kernel: bool = False
     peer_bytes_per_s: float | None = None
 
 

@@ -142,6 +142,15 @@ def test_experts_gain_nothing_from_being_cut() -> None:
     assert cut.cards[0].reading_s == pytest.approx(whole.cards[0].reading_s)
 
 
+def test_a_stack_of_experts_that_is_cut_costs_more_on_every_card() -> None:
+    """Gathering and weighing its parts comes on top of its kernel; one card alone has nothing to gather."""
+    cards = [part(expert_kernels=100)] * 2
+    joint, serial = (step_of(work(*cards, arrangement=each)).cards[0] for each in ("tensor", "serial"))
+    assert joint.launches_s - serial.launches_s == pytest.approx(100 * CUDA.expert_slice_s)
+    alone = step_of(work(cards[0], part(dense_bytes=0), arrangement="tensor"))
+    assert alone.cards[0].launches_s == pytest.approx(serial.launches_s)
+
+
 def test_a_power_limit_slows_reads() -> None:
     """At 200 of 350 W decode keeps 94 % of its speed."""
     limited = step_of(work(part(replace(AMPERE, power_limit_w=200))))

@@ -1,5 +1,7 @@
 """What cards that work on the same layer cost each other."""
 
+from dataclasses import replace
+
 import pytest
 
 from service.core.timing.reductions import exchange_s, meeting_s, reduction_steps
@@ -18,6 +20,13 @@ def test_a_meeting_grows_with_steps_and_cards() -> None:
     asked = work(*[part()] * 8, arrangement="tensor")
     times = {busy: meeting_s(asked, rates(asked), busy) for busy in (2, 6, 8)}
     assert times[2] < times[8] < times[6]
+
+
+def test_two_cards_may_meet_in_one_kernel() -> None:
+    """The engine's own takes half as long as copies that one thread starts."""
+    staged = work(part(), part(), arrangement="tensor")
+    own = replace(staged, exchange=Exchange(in_one_kernel=True))
+    assert meeting_s(own, rates(own), 2) < 0.7 * meeting_s(staged, rates(staged), 2)
 
 
 def test_what_is_staged_grows_with_cards_that_share_main_memory() -> None:

@@ -1,6 +1,9 @@
 """What a placement makes cards and host do for a token and for a prompt."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
+from typing import Final
 
 from service.core.architectures.hparams import Hparams, read_hparams
 from service.core.engines.llamacpp.placement import Placement
@@ -14,6 +17,10 @@ from service.core.links import hidden_state_bytes
 from service.core.links.topology import slowest_path
 from service.core.timing.work import Arrangement, Exchange, Part, Work
 from service.core.types import Backend, Gpu, Model, Rig, Workload
+
+_REDUCED_CARDS: Final = 2
+_REDUCED_FROM: Final = (7, 0)
+_REDUCED_SINCE: Final = date(2026, 5, 15)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +90,7 @@ def model_work(
     (llama.cpp in llama-cpp-python 0.3.36).
     """
     hp, host = read_hparams(model), placement.host
+    built = version_rules(settings.version, settings.date).as_of
     asked = _asked(hp, read_shape(model, hp), placement, workload, ignore_cache=ignore_cache)
     on_host = placement.slots.range_of(CPU) if placement.ctx.offload_kqv else (0, hp.n_layer_all)
     return Work(
@@ -94,14 +102,14 @@ def model_work(
         ),
         host=asked.part(None, host.weights, on_host, host.kv_bytes, "cpu"),
         weights=asked.shape.weights,
-        exchange=Exchange() if asked.arrangement == "serial" else _exchange(asked, rig),
+        exchange=Exchange() if asked.arrangement == "serial" else _exchange(asked, rig, built),
         arrangement=asked.arrangement,
         streams=workload.parallel,
         prompt_tokens=workload.prompt_tokens,
         ubatch_tokens=placement.ctx.n_ubatch,
         copies=placement.sched_copies,
         flash_attention=placement.ctx.flash_attn,
-        built=version_rules(settings.version, settings.date).as_of,
+        built=built,
     )
 
 
@@ -135,7 +143,7 @@ def _asked(
     )
 
 
-def _exchange(asked: _Asked, rig: Rig) -> Exchange:
+def _exchange(asked: _Asked, rig: Rig, built: date | None) -> Exchange:
     """Cards that share every layer meet after attention and after the feed-forward network, over their slowest link."""
     hp, shape = asked.hp, asked.shape
     busy = tuple([index for index, card in enumerate(asked.placement.devices) if card.weights_bytes])
@@ -145,7 +153,21 @@ def _exchange(asked: _Asked, rig: Rig) -> Exchange:
         reductions=2 * hp.n_layer,
         hidden_state_bytes=hidden_state_bytes(hp.n_embd),
         row_bytes=shape.row_bytes,
+        in_one_kernel=_in_one_kernel([rig.gpus[index] for index in busy], built),
         peer_bytes_per_s=path.bandwidth_bytes_per_s if path and peers else None,
+    )
+
+
+def _in_one_kernel(cards: Sequence[Gpu], built: date | None) -> bool:
+    """Whether the engine's own all-reduce serves these cards: two of CUDA, from Volta on, be they peers or not.
+
+    Source: ggml_cuda_ar_pipeline_init, ggml/src/ggml-cuda/allreduce.cu (llama.cpp in llama-cpp-python 0.3.36); pull
+    request 22299.
+    """
+    known = len(cards) == _REDUCED_CARDS and (built is None or built >= _REDUCED_SINCE)
+    return known and all(
+        card.backend == "cuda" and card.compute_capability is not None and card.compute_capability >= _REDUCED_FROM
+        for card in cards
     )
 
 
