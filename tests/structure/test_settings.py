@@ -4,6 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from service.settings import Settings
+from tests.structure import settings_table
 from tests.structure.repository import ROOT, python_files
 
 
@@ -13,6 +14,11 @@ def test_setting_is_documented(name: str) -> None:
     description = Settings.model_fields[name].description
     assert description is not None
     assert description.endswith(".")
+
+
+def test_the_readme_lists_every_setting() -> None:
+    """Its table says of each variable what the class says; python -m tests.structure.settings_table writes it anew."""
+    assert settings_table.written() == settings_table.table()
 
 
 @pytest.mark.parametrize("name", Settings.model_fields)
