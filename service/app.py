@@ -40,6 +40,7 @@ from service.shells.rest import (
 from service.shells.rest.body_limit import BodyLimit
 from service.shells.rest.gate import HEADER, Gate
 from service.shells.rest.openapi import DESCRIPTION, describe, operation_id
+from service.shells.rest.plan_bytes import PlanBytes
 from service.shells.rest.problems import responses
 from service.shells.rest.query import known_query
 from service.shells.rest.security_headers import SecurityHeaders
@@ -85,6 +86,7 @@ def create_app(settings: Settings) -> FastAPI:
         app.state.planner = planner = Planner(
             StoredCatalogues(database, settings.catalogue_refresh_s), remote=lambda: remote, observer=counters
         )
+        app.state.plan_bytes = PlanBytes(planner)
         app.state.batch = processes = BatchProcesses(
             planner, partial(stored_planner, settings), settings.batch_processes
         )

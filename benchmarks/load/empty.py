@@ -2,6 +2,8 @@
 
 import json
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from fastapi import FastAPI, Response
 
 from service.settings import settings
 from service.shells.logs import configure_logs
+from service.shells.serving.patience import Patience
 
 ANSWER_FILE = "RIGFIT_BENCHMARK_ANSWER"
 FACTORY = f"{__name__}:empty_application"
@@ -23,8 +26,14 @@ def _answer() -> bytes:
 
 def empty_application() -> FastAPI:
     """Two endpoints that read a question as JSON: one sends bytes that lie ready, one writes them as FastAPI does."""
-    configure_logs(settings())
-    app = FastAPI()
+    chosen = settings()
+    configure_logs(chosen)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, object]]:
+        yield {"patience": Patience.of(chosen)}
+
+    app = FastAPI(lifespan=lifespan)
     decoded: dict[str, Any] = json.loads(_answer())
 
     @app.post("/bytes")

@@ -47,6 +47,10 @@ class Catalogues(Protocol):
     def is_builtin(self) -> bool:
         """Whether they are those that ship with the service in the place of others, which never answered."""
 
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether they can be asked without waiting for anything."""
+
     def changed(self) -> None:
         """Take over what this process changed before the next question."""
 
@@ -81,6 +85,11 @@ class BuiltinCatalogues:
     def is_builtin(self) -> bool:
         """They stand for nothing else."""
         return False
+
+    @property
+    def is_at_hand(self) -> bool:
+        """Nothing is waited for."""
+        return True
 
     def changed(self) -> None:
         """Nothing here changes."""
@@ -125,6 +134,11 @@ class StoredCatalogues:
     def is_builtin(self) -> bool:
         """Whether no look has found a database yet."""
         return self._loaded is not None and self._loaded.is_builtin
+
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether no look at the database is due."""
+        return self._loaded is not None and time.monotonic() < self._due_s
 
     def changed(self) -> None:
         """Look at the next question, which no look that began before will do for."""

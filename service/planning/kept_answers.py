@@ -7,7 +7,7 @@ asked before.
 from collections import OrderedDict
 from dataclasses import dataclass
 from threading import Lock
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from service.catalog.gpus import GpuCatalog
 from service.catalog.models import ModelCatalog
@@ -16,6 +16,8 @@ from service.contract.request import PlanRequest
 from service.planning.catalogues import Catalogues
 from service.planning.engines.engine import Answer
 
+Question = TypeVar("Question")
+Kept = TypeVar("Kept")
 # a plan with its runners-up takes some 50 KiB
 KEPT_ANSWERS: Final = 256
 
@@ -46,24 +48,16 @@ class Facts:
         )
 
 
-class KeptAnswers:
-    """The answers used last, by question; safe to share between threads.
-
-    Only questions whose names all belong to the catalogues are kept: a file or an address may hold something else when
-    it is asked for again.
-    """
+class KeptByFacts(Generic[Question, Kept]):
+    """What was answered last, by question, while the facts are the same; safe to share between threads."""
 
     def __init__(self, capacity: int = KEPT_ANSWERS) -> None:
         self._capacity = capacity
         self._facts: Facts | None = None
-        self._answers: OrderedDict[str, Answer] = OrderedDict()
+        self._answers: OrderedDict[Question, Kept] = OrderedDict()
         self._working = Lock()
 
-    def question(self, request: PlanRequest, *, alone: bool) -> str | None:
-        """What the answer to a request is kept under, None where it is not kept."""
-        return f"{alone}{request.model_dump_json()}" if _names_only(request) else None
-
-    def answer(self, question: str, facts: Facts) -> Answer | None:
+    def answer(self, question: Question, facts: Facts) -> Kept | None:
         """The kept answer, None where there is none with these facts behind it."""
         with self._working:
             if not facts.are(self._facts):
@@ -73,7 +67,7 @@ class KeptAnswers:
                 self._answers.move_to_end(question)
             return answer
 
-    def keep(self, question: str, answer: Answer, facts: Facts) -> None:
+    def keep(self, question: Question, answer: Kept, facts: Facts) -> None:
         """Keep an answer that `facts` are behind, in place of the one used longest ago."""
         with self._working:
             if not facts.are(self._facts):
@@ -84,7 +78,19 @@ class KeptAnswers:
                 self._answers.popitem(last=False)
 
 
-def _names_only(request: PlanRequest) -> bool:
+class KeptAnswers(KeptByFacts[str, Answer]):
+    """The answers used last, by question.
+
+    Only questions whose names all belong to the catalogues are kept: a file or an address may hold something else when
+    it is asked for again.
+    """
+
+    def question(self, request: PlanRequest, *, alone: bool) -> str | None:
+        """What the answer to a request is kept under, None where it is not kept."""
+        return f"{alone}{request.model_dump_json()}" if names_only(request) else None
+
+
+def names_only(request: PlanRequest) -> bool:
     """Whether everything that a request names is in the catalogues."""
     engine = request.engine
     beside = (engine.draft, engine.mmproj) if isinstance(engine, LlamaCppEngine) else ()

@@ -57,7 +57,7 @@ class Planner:
 
         Where something like it was measured, its speeds are shifted by that. Who asks again gets the same object.
         """
-        question, facts = self._kept.question(request, alone=alone), Facts.of(self.catalogues)
+        question, facts = self._kept.question(request, alone=alone), self.facts()
         if question is None:
             return self._timed(request, alone=alone)
         answer = self._kept.answer(question, facts)
@@ -84,6 +84,14 @@ class Planner:
         if measured is None:
             return answer
         return self._learning.corrections(measured, self.catalogues.gpus).corrected(request, answer)
+
+    def facts(self) -> Facts:
+        """What answers depend on now, besides their questions."""
+        return Facts.of(self.catalogues)
+
+    def given_again(self, engine: str) -> None:
+        """Tell whoever counts that an answer was given by someone who kept it."""
+        self._observer.given_again(engine)
 
     def predicted(self, request: PlanRequest) -> Plan:
         """The plan as it is without measurements; raises as `plan` does."""

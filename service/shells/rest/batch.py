@@ -53,11 +53,11 @@ class BatchLine(BaseModel):
     problem: Problem | None = Field(None, description="The problem; absent where there is a plan.")
 
 
-def _processes(request: Request) -> BatchProcesses:
+async def _processes(request: Request) -> BatchProcesses:
     return cast("BatchProcesses", request.app.state.batch)
 
 
-def _limits(request: Request) -> Limits:
+async def _limits(request: Request) -> Limits:
     return cast("Limits", request.app.state.batch_limits)
 
 

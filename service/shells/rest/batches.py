@@ -13,7 +13,7 @@ from service.shells.rest.problems import responses
 router = APIRouter(tags=["batches"])
 
 
-def _jobs(request: Request) -> BatchJobs:
+async def _jobs(request: Request) -> BatchJobs:
     return cast("BatchJobs", request.app.state.batch_jobs)
 
 

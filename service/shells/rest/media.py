@@ -14,7 +14,7 @@ _LINES = {JSONL, "application/x-ndjson", "application/x-jsonlines"}
 _PRINTED = {*_LINES, "application/sql"}
 
 
-def require_json(request: Request) -> None:
+async def require_json(request: Request) -> None:
     """Refuse a body that does not say it is JSON.
 
     Raises Refusal `unsupported-media`.

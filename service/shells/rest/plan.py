@@ -1,20 +1,20 @@
 """POST /plan and GET /plan: questions answered without writing anything."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import PlainTextResponse
 
 from service.contract.plan import Plan
 from service.contract.plan_query import PlanQuery, request_of_query
 from service.contract.problem import problem_of
-from service.contract.request import PlanRequest
 from service.core.problems import PlanProblem
 from service.planning.cell_value import text_of_field
 from service.planning.row import csv_of_plan
-from service.shells.rest.media import require_json
+from service.shells.rest.media import JSON, require_json
 from service.shells.rest.problems import responses
-from service.shells.rest.state import PlannerState
+from service.shells.rest.state import PlanBytesState, PlannerState
 
 router = APIRouter(tags=["plans"])
 
@@ -24,6 +24,12 @@ PLAN_PROBLEMS = (
     "unreadable-model",    "unsupported",
 )  # fmt: skip
 BODY_PROBLEMS = (*PLAN_PROBLEMS, "unsupported-media")
+
+
+_BODY: Final = {
+    "required": True,
+    "content": {JSON: {"schema": {"$ref": "#/components/schemas/PlanRequest"}}},
+}
 
 
 def json_response(plan: Plan) -> Response:
@@ -38,10 +44,14 @@ def json_response(plan: Plan) -> Response:
     response_model=Plan,
     responses=responses(*BODY_PROBLEMS),
     dependencies=[Depends(require_json)],
+    openapi_extra={"requestBody": _BODY},
 )
-def post_plan(request: PlanRequest, planner: PlannerState) -> Response:
+async def post_plan(request: Request, plans: PlanBytesState) -> Response:
     """Answer one question: where every byte goes, whether it fits, how fast it will run. Nothing is stored."""
-    return json_response(planner.plan(request))
+    body = await request.body()
+    # what was asked before is sent at once; what has to be planned must not hold up other connections
+    answer = plans.again(body) or await run_in_threadpool(plans.plan, body)
+    return Response(answer, media_type=JSON)
 
 
 @router.get(

@@ -10,7 +10,7 @@ from service.catalog.suggestions import close_names
 from service.core.problems import InvalidRequest
 
 
-def known_query(request: Request) -> None:
+async def known_query(request: Request) -> None:
     """Refuse a request with parameters that its endpoint does not know; raises InvalidRequest."""
     if not request.scope["query_string"]:
         return

@@ -7,26 +7,33 @@ from sqlalchemy import Engine
 
 from service.planning.model_hosts import RemoteModels
 from service.planning.planner import Planner
+from service.shells.rest.plan_bytes import PlanBytes
 from service.shells.serving.draining import Draining
 
 
-def _planner(request: Request) -> Planner:
+# not `def`: the framework would hand each of them to a thread for every request, which takes longer than many an answer
+async def _planner(request: Request) -> Planner:
     return cast("Planner", request.app.state.planner)
 
 
-def _database(request: Request) -> Engine:
+async def _plan_bytes(request: Request) -> PlanBytes:
+    return cast("PlanBytes", request.app.state.plan_bytes)
+
+
+async def _database(request: Request) -> Engine:
     return cast("Engine", request.app.state.database)
 
 
-def _remote(request: Request) -> RemoteModels:
+async def _remote(request: Request) -> RemoteModels:
     return cast("RemoteModels", request.app.state.remote)
 
 
-def _draining(request: Request) -> Draining:
+async def _draining(request: Request) -> Draining:
     return cast("Draining", request.app.state.draining)
 
 
 PlannerState = Annotated[Planner, Depends(_planner)]
+PlanBytesState = Annotated[PlanBytes, Depends(_plan_bytes)]
 DatabaseState = Annotated[Engine, Depends(_database)]
 RemoteState = Annotated[RemoteModels, Depends(_remote)]
 DrainingState = Annotated[Draining, Depends(_draining)]
