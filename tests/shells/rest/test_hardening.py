@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -14,11 +15,14 @@ from pydantic import ValidationError
 from starlette.testclient import TestClient
 
 from service.app import create_app
+from service.planning.access.key_text import new_key
+from service.planning.access.keys import make_key
 from service.settings import Settings
 from service.shells.serving.heads import LONGEST_HEAD_BYTES
-from tests.databases import Databases, migrate_and_seed
+from tests.databases import Databases, migrate_and_seed, opened
 from tests.servers import RunningService, running, wait_until_ready
 from tests.shells.rest.local_client import local_client
+from tests.shells.rest.test_card_edits import CARD
 from tests.shells.rest.test_plan import QUESTION
 from tests.shells.rest.test_problems import expect_problem
 
@@ -181,3 +185,54 @@ def test_what_is_no_origin(origin: str) -> None:
     """A setting that would silently allow nobody stops the process."""
     with pytest.raises(ValidationError, match="origin"):
         Settings(cors_origins=(origin,))
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/static/../page.py", "/static/%2e%2e/page.py", "/static/..%2fpage.py", "/static//etc/passwd", "/static/%00"],
+)
+def test_no_address_leads_out_of_the_folder_of_files(service: RunningService, path: str) -> None:
+    """What lies beside the page's files is not found, however it is spelled."""
+    request = f"GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+    assert exchanged(service, request.encode()).split(b" ", 2)[1] == b"404"
+
+
+def test_names_are_text_and_no_markup(sqlite: Databases) -> None:
+    """What someone calls a card runs in nobody's browser."""
+    name = "Lab <img src=x onerror=alert(1)> Card"
+    settings = Settings(database_url=sqlite.copy_of("seeded", migrate_and_seed), model_hosts=())
+    with local_client(settings) as client:
+        assert client.post("/gpus", json=CARD | {"name": name}).status_code == 201
+        page = client.get("/?model=llama-3.1-8b:Q4_K_M&gpus=lab-card").text
+        refused = client.get("/?model=%3Cscript%3Ealert(1)%3C/script%3E&gpus=lab-card").text
+    assert "<img src=x" not in page
+    assert "<script>alert" not in refused
+    assert "&lt;script&gt;alert" in refused
+
+
+def test_keys_are_in_no_log(sqlite: Databases, tmp_path: Path) -> None:
+    """Neither those that open nor those that are wrong, from a header, a form, a cookie or an address, at any level."""
+    url, log = sqlite.copy_of("seeded", migrate_and_seed), tmp_path / "log"
+    with opened(url) as database:
+        right, wrong = make_key(database, "ci", ["read"]).text, new_key()
+    with running(log, RIGFIT_DATABASE_URL=url, RIGFIT_REQUIRE_KEY_TO_READ="true", RIGFIT_LOG_LEVEL="debug") as service:
+        wait_until_ready(service.process, f"{service.address}/readyz")
+        with httpx2.Client(base_url=service.address) as client:
+            for key, status in ((right, 200), (wrong, 401)):
+                assert client.get("/gpus", headers={"X-API-Key": key}).status_code == status
+                assert client.post("/sign-in", data={"key": key}).status_code in {303, 401}
+                assert client.get("/gpus", headers={"cookie": f"rigfit_key={key}"}).status_code == status
+            client.cookies.clear()
+            assert client.get("/gpus", params={"key": right}).status_code == 401
+    written = log.read_text("utf-8")
+    assert "GET /gpus" in written
+    for key in (right, wrong):
+        assert key.rpartition("_")[2] not in written
+
+
+def test_a_first_start_takes_writes_of_this_machine_alone(service: RunningService) -> None:
+    """Over a real socket: without a key, from this machine, not handed on and not sent by another site's page."""
+    with httpx2.Client(base_url=service.address) as client:
+        expect_problem(client.post("/models", json={"url": "a b c"}), "invalid-request")
+        for headers in ({"x-forwarded-for": "10.0.0.9"}, {"origin": "https://evil.example"}, {"host": "evil.example"}):
+            expect_problem(client.post("/models", json={"url": "a b c"}, headers=headers), "unauthorized")
