@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from service.core.architectures.hparams import Hparams
-from service.core.engines.llamacpp.compute.repetition import REORDERED_WINDOW, WINDOW, kept_blocks
+from service.core.engines.llamacpp.compute.repetition import (
+    REORDERED_WINDOW,
+    WINDOW,
+    kept_blocks,
+    replayed_blocks,
+)
 from service.core.engines.llamacpp.compute.weights import BLOCK_PREFIX, weight_table
 from service.core.engines.llamacpp.graphs import ArchitectureGraph, architecture_graph
 from service.core.engines.llamacpp.slots import CPU, SlotMap
@@ -26,6 +31,12 @@ def block_kinds(model: Model, hp: Hparams) -> tuple[int, ...]:
         kind = (tensors, _layer_facts(hp, graph, il))
         kinds.append(numbers.setdefault(kind, len(numbers)))
     return tuple(kinds)
+
+
+def kinds_in_memory(model: Model, hp: Hparams) -> Sequence[int]:
+    """A number per block, equal where a further block like it adds nothing to a buffer that holds several."""
+    replays = architecture_graph(model.architecture).replays
+    return range(hp.n_layer) if replays else block_kinds(model, hp)
 
 
 def _layer_facts(hp: Hparams, graph: ArchitectureGraph, il: int) -> tuple[Hashable, ...]:
@@ -50,12 +61,14 @@ class Representatives:
     """Blocks to build, and the device whose buffer each device's equals.
 
     layers: indices of the blocks. stands_for: per device, itself or an earlier device with the same blocks in the same
-    place. key: equal for two sets of blocks whose graphs are equal.
+    place. key: equal for two sets of blocks whose graphs are equal. replays: for every block of the model, which
+    of `layers` it repeats, where memory events are to be repeated; None where these blocks need as much as all do.
     """
 
     layers: tuple[int, ...]
     stands_for: tuple[int, ...]
     key: Hashable
+    replays: tuple[int, ...] | None = None
 
 
 def representatives(
@@ -76,6 +89,9 @@ def representatives(
     caches on the host each block is cut into splits, and the gaps these leave in memory grow over many blocks.
     reordered: a backend changes the order of nodes.
     """
+    if architecture_graph(model.architecture).replays:
+        whole = every_block or reordered
+        return _replayed(model, hp, slots, len(backends), moved, with_types=with_types, every_block=whole)
     window = REORDERED_WINDOW if reordered else WINDOW
     layers: list[int] = []
     stands_for = list(range(len(backends)))
@@ -100,6 +116,46 @@ def representatives(
         layers += [run.first + i for i in kept]
         key.append((run.device, kinds, run.first < end == hp.n_layer, run.end == slots.n_slots))
     return Representatives(layers=tuple(layers), stands_for=tuple(stands_for), key=tuple(key))
+
+
+def _replayed(
+    model: Model,
+    hp: Hparams,
+    slots: SlotMap,
+    n_devices: int,
+    moved: Mapping[str, int],
+    *,
+    with_types: bool,
+    every_block: bool,
+) -> Representatives:
+    """Blocks whose memory events are those of all blocks once they are repeated."""
+    elsewhere = _moved_by_block(model, moved, with_types=with_types) if moved else {}
+    layers: list[int] = []
+    kinds: list[Hashable] = []
+    templates: list[int] = []
+    for run in slots.runs:
+        end = min(run.end, hp.n_layer)
+        typed = with_types and run.device == CPU
+        signatures = [
+            (run.device, each) for each in _signatures(model, hp, run.first, end, elsewhere, typed=typed)
+        ]  # fmt: skip
+        kept, repeated = replayed_blocks(signatures)
+        position = {block: len(layers) + at for at, block in enumerate(kept)}
+        layers += range(run.first, max(run.first, end)) if every_block else [run.first + block for block in kept]
+        kinds += signatures
+        templates += [position[block] for block in repeated]
+    ends = tuple((run.device, run.end) for run in slots.runs)
+    return Representatives(
+        layers=tuple(layers),
+        stands_for=tuple(range(n_devices)),
+        key=("replay", tuple(kinds), ends, slots.output_device),
+        replays=None if len(layers) == hp.n_layer else tuple(templates),
+    )
+
+
+def without_replay(built: Representatives, n_layer: int) -> Representatives:
+    """All blocks in place of those whose memory events would be repeated."""
+    return replace(built, layers=tuple(range(n_layer)), replays=None)
 
 
 def draft_representatives(

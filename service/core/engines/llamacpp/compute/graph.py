@@ -10,13 +10,20 @@ class Graph:
 
     Source: ggml_visit_parents_graph, ggml/src/ggml.c:7245-7311 (llama.cpp in llama-cpp-python 0.3.36): depth first,
     sources left to right, a node after its sources; what no operation computes is a leaf.
+
+    begins: for each block that is built, how many nodes and leafs there were when it began.
     """
 
-    __slots__ = ("leafs", "nodes")
+    __slots__ = ("begins", "leafs", "nodes")
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.leafs: list[Node] = []
+        self.begins: list[tuple[int, int]] = []
+
+    def begin_block(self) -> None:
+        """Note that what is appended from here on is of the next block, or of the end of the one before."""
+        self.begins.append((len(self.nodes), len(self.leafs)))
 
     def expand(self, node: Node) -> None:
         """Append `node` and everything it needs that is not there yet."""

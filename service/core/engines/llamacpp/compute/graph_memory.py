@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from service.core.engines.llamacpp.buffer_types import HOST_RULES, buffer_rules
+from service.core.engines.llamacpp.compute.block_kinds import without_replay
 from service.core.engines.llamacpp.compute.footprint import SYMBOLS, Footprint
 from service.core.engines.llamacpp.compute.graph import Graph
 from service.core.engines.llamacpp.compute.graph_inputs import GraphInputs
@@ -22,8 +23,10 @@ from service.core.engines.llamacpp.compute.graph_template import (
 from service.core.engines.llamacpp.compute.kept_sources import kept_sources, with_notes
 from service.core.engines.llamacpp.compute.liveness import trace
 from service.core.engines.llamacpp.compute.node import WEIGHT, Node
+from service.core.engines.llamacpp.compute.replay import NoReplayError, replayed
 from service.core.engines.llamacpp.compute.schedule import OFFLOAD_MIN_BATCH, Split, place_nodes, split
 from service.core.engines.llamacpp.compute.scratch import add_scratch
+from service.core.engines.llamacpp.compute.sections import follow_sections, shares_of
 from service.core.engines.llamacpp.compute.vulkan_order import vulkan_order
 from service.core.engines.llamacpp.compute.weights import WeightTable, weight_table
 from service.core.engines.llamacpp.graphs import Build, architecture_graph, draft_layers_graph
@@ -184,8 +187,12 @@ def graph_memory(inputs: GraphInputs, batch: Batch, *, fused_post: bool) -> tupl
 
     Raises TypesMatterError where the batch needs inputs that tell types.
     """
-    with placed_graph(inputs, batch, fused_post=fused_post) as graph:
-        return memory_of(inputs, graph)
+    try:
+        with placed_graph(inputs, batch, fused_post=fused_post) as graph:
+            return memory_of(inputs, graph)
+    except NoReplayError:
+        whole = replace(inputs, built=without_replay(inputs.built, inputs.hp.n_layer))
+        return graph_memory(whole, batch, fused_post=fused_post)
 
 
 def memory_of(inputs: GraphInputs, graph: Graph) -> tuple[Footprint, ...]:
@@ -199,10 +206,15 @@ def memory_of(inputs: GraphInputs, graph: Graph) -> tuple[Footprint, ...]:
         raise TypesMatterError
     add_scratch(graph.nodes, backends, inputs.rules)
     _pad_copies(plan.splits, backends)
+    repeated = inputs.built.replays
+    shares = shares_of(graph, plan.splits) if repeated else ()
     for part in plan.splits:
         if part.place < host:
             part.nodes = _optimised(part.nodes, backends[part.place], inputs.rules)
-    lives = trace((*plan.copies, *graph.leafs), plan.steps, host + 1)
+    if repeated:
+        lives = replayed(*follow_sections(graph, plan, shares, host + 1), repeated)
+    else:
+        lives = trace((*plan.copies, *graph.leafs), plan.steps, host + 1)
     rules = [*map(buffer_rules, backends), HOST_RULES]
     return tuple(Footprint(rules[i], lives.events[i], lives.sizes, lives.remains) for i in range(host + 1))
 

@@ -6,8 +6,12 @@ Source: ggml/src/ggml-alloc.c (llama.cpp in llama-cpp-python 0.3.36, ggml 0.25.3
 """
 
 from collections.abc import Iterable
+from typing import TypeAlias
 
 from service.core.engines.llamacpp.compute.node import OUTPUT, Node, Op
+
+Step: TypeAlias = Node | tuple[Node, Node]
+"""A node that is computed, or a source and its copy on another backend."""
 
 
 class Lives:
@@ -59,21 +63,33 @@ class Lives:
             node.owner = -1
 
 
-def trace(upfront: Iterable[Node], steps: Iterable[Node | tuple[Node, Node]], n_backends: int) -> Lives:  # noqa: C901 - for speed
+def trace(upfront: Iterable[Node], steps: Iterable[Step], n_backends: int) -> Lives:
     """Walk through a graph and note which memory is taken and given back.
 
     upfront: leafs and copies that are placed before anything else. steps: nodes in order; a pair (source, copy) copies
     a source from another backend at the start of a split.
+    """
+    lives = Lives(n_backends)
+    place_upfront(lives, upfront)
+    follow(lives, steps)
+    return lives
+
+
+def place_upfront(lives: Lives, leafs: Iterable[Node]) -> None:
+    """Give memory to leafs and copies that have none."""
+    for leaf in leafs:
+        if leaf.owner < 0 and leaf.buffer < 0:
+            lives.take(leaf)
+
+
+def follow(lives: Lives, steps: Iterable[Step]) -> None:
+    """Go on with further steps.
 
     Source: ggml_gallocr_allocate_node, _free_node and _alloc_graph_impl, ggml/src/ggml-alloc.c:612-830. A view's memory
     is never taken over: ggml_gallocr_is_own is false for views.
     """
-    lives = Lives(n_backends)
     take, release, events = lives.take, lives.release, lives.events
     views, last_inplace, lasts = Op.TRANSPOSE, Op.LAST_INPLACE, OUTPUT
-    for leaf in upfront:
-        if leaf.owner < 0 and leaf.buffer < 0:
-            take(leaf)
     for step in steps:
         if type(step) is tuple:
             source, copy = step
@@ -97,7 +113,6 @@ def trace(upfront: Iterable[Node], steps: Iterable[Node | tuple[Node, Node]], n_
             elif src.owner >= 0 and not src.flags & lasts:
                 events[src.owner_backend].append(~src.owner)
                 src.owner = -1
-    return lives
 
 
 def _take_over(lives: Lives, node: Node, srcs: tuple[Node, ...]) -> bool:

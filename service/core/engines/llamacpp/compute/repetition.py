@@ -44,6 +44,26 @@ def kept_blocks(signatures: Sequence[Hashable], cycle: int = CYCLE, window: int 
     return tuple(kept)
 
 
+def replayed_blocks(signatures: Sequence[Hashable]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Indices of the blocks of one run to build, and for every block the one whose memory events it repeats.
+
+    A block is repeated only where it and the two before it are like the one that is built and the two before that. The
+    first and the last block of each kind are like no other: they begin and end the lives of what their kind shares.
+    """
+    first = {signature: i for i, signature in reversed(list(enumerate(signatures)))}
+    last = {signature: i for i, signature in enumerate(signatures)}
+    placed = [(each, first[each] == i, last[each] == i) for i, each in enumerate(signatures)]
+    kept = kept_blocks(placed, cycle=1)
+    grams = [tuple(placed[max(0, i - WINDOW + 1) : i + 1]) for i in range(len(placed))]
+    like, built = dict[tuple[Hashable, ...], int](), set(kept)
+    templates = []
+    for i, gram in enumerate(grams):
+        if i in built:
+            like[gram] = i
+        templates.append(like[gram])
+    return kept, tuple(templates)
+
+
 def _phases(signatures: Sequence[Hashable], cycle: int) -> list[tuple[int, ...]]:
     """How many blocks of each kind there are up to each block, modulo `cycle`."""
     kinds = {signature: number for number, signature in enumerate(dict.fromkeys(signatures))}

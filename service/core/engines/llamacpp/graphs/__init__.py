@@ -75,13 +75,15 @@ class ArchitectureGraph:
     """A graph function and, where needed, what distinguishes blocks beyond tensors and per-layer hparams.
 
     reserves_one_sequence: the largest graph may be that of one sequence, and llama.cpp reserves it as well.
-    cycle: blocks after which the hidden state is back at the address it was at.
+    cycle: blocks after which the hidden state is back at the address it was at. replays: whether blocks that repeat
+    others take memory all the same, because each takes some before the first one runs: see `compute.replay`.
     """
 
     build: Callable[[GraphContext], None]
     layer_key: Callable[[Hparams, int], Hashable] | None = None
     reserves_one_sequence: bool = False
     cycle: int = CYCLE
+    replays: bool = False
 
 
 _GRAPHS: dict[str, ArchitectureGraph] = {}
@@ -93,13 +95,18 @@ def graph(
     layer_key: Callable[[Hparams, int], Hashable] | None = None,
     reserves_one_sequence: bool = False,
     cycle: int = CYCLE,
+    replays: bool = False,
 ) -> Callable[[Callable[[GraphContext], None]], Callable[[GraphContext], None]]:
     """Register a graph function for the architectures called `names`."""
 
     def register(build: Callable[[GraphContext], None]) -> Callable[[GraphContext], None]:
         for name in names:
             _GRAPHS[name] = ArchitectureGraph(
-                build=build, layer_key=layer_key, reserves_one_sequence=reserves_one_sequence, cycle=cycle
+                build=build,
+                layer_key=layer_key,
+                reserves_one_sequence=reserves_one_sequence,
+                cycle=cycle,
+                replays=replays,
             )
         return build
 

@@ -157,7 +157,10 @@ class GraphContext:
         return self.ctx.flash_attn
 
     def block(self, il: int) -> Block:
-        """Weights of block `il`."""
+        """Weights of block `il`; the first call for a block is where it begins."""
+        n_begun = len(self.graph.begins)
+        if n_begun < len(self.layers) and self.layers[n_begun] == il:
+            self.graph.begin_block()
         return Block(self.table, il, self.backends[il], self.moved)
 
     def input_weight(self, name: str) -> Node:

@@ -12,7 +12,6 @@ from service.core.engines.llamacpp.graphs.blocks import (
     token_embeddings,
 )
 from service.core.engines.llamacpp.graphs.blocks.latent import absorbed_qkv, compressed_kv, latent_heads, query_latent
-from service.core.engines.llamacpp.graphs.blocks.per_layer import every_layer
 from service.core.engines.llamacpp.graphs.blocks.routed_ffn import dense_or_routed, file_routing
 from service.core.engines.llamacpp.graphs.blocks.sparse_attention import (
     IndexerInput,
@@ -23,7 +22,7 @@ from service.core.engines.llamacpp.graphs.blocks.sparse_attention import (
 from service.core.engines.llamacpp.graphs.context import GraphContext
 
 
-@graph("deepseek32", "glm-dsa", layer_key=every_layer)
+@graph("deepseek32", "glm-dsa", replays=True)
 def deepseek32(g: GraphContext) -> None:
     """src/models/deepseek32.cpp and glm-dsa.cpp, some of whose layers use the cells picked by an earlier one."""
     cur = token_embeddings(g)

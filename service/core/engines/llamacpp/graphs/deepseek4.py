@@ -1,5 +1,6 @@
 """DeepSeek 4: hyper-connected blocks whose attention is over raw and compressed keys."""
 
+from service.core.architectures.hparams import Hparams
 from service.core.engines.llamacpp.cache_layout import CacheKind
 from service.core.engines.llamacpp.compressed_cache import CSA_RATIO, HCA_RATIO
 from service.core.engines.llamacpp.compute.node import F16, F32, WEIGHT, Node, leaf
@@ -58,7 +59,6 @@ from service.core.engines.llamacpp.graphs.blocks.hyper_connections import (
     wanted_rows,
 )
 from service.core.engines.llamacpp.graphs.blocks.latent import query_latent
-from service.core.engines.llamacpp.graphs.blocks.per_layer import every_layer
 from service.core.engines.llamacpp.graphs.blocks.routed_ffn import file_routing
 from service.core.engines.llamacpp.graphs.blocks.sparse_attention import (
     by_stream,
@@ -71,7 +71,12 @@ from service.core.engines.llamacpp.graphs.context import Block, GraphContext
 Inputs = dict[str, CompressedInput]
 
 
-@graph("deepseek4", layer_key=every_layer)
+def _looks_experts_up(hp: Hparams, il: int) -> bool:
+    """Whether the experts of block `il` are looked up by token."""
+    return il < hp.dsv4_hash_layer_count
+
+
+@graph("deepseek4", layer_key=_looks_experts_up, replays=True)
 def deepseek4(g: GraphContext) -> None:
     """src/models/deepseek4.cpp."""
     embedded = token_embeddings(g)
@@ -130,7 +135,7 @@ def _draft_streams(g: GraphContext, block: Block, il: int) -> Node:
 def _routed(g: GraphContext, block: Block, cur: Node, routing: Routing, il: int) -> Node:
     """The first blocks look their experts up by token."""
     selected = None
-    if il < g.hp.dsv4_hash_layer_count:
+    if _looks_experts_up(g.hp, il):
         selected = get_rows(block.need("ffn_gate_tid2eid.weight"), g.memo["inp_tokens"])
     return build_moe_ffn(g, block, cur, routing, il, selected=selected)
 

@@ -1,5 +1,6 @@
 """MiniMax M3: grouped-query attention in which an indexer picks blocks of positions for each group of heads."""
 
+from service.core.architectures.hparams import Hparams
 from service.core.engines.llamacpp.compute.node import Node
 from service.core.engines.llamacpp.compute.ops import add, rope
 from service.core.engines.llamacpp.graphs import graph
@@ -28,12 +29,16 @@ from service.core.engines.llamacpp.graphs.blocks.block_sparse import (
     index_keys,
     open_blocks,
 )
-from service.core.engines.llamacpp.graphs.blocks.per_layer import every_layer
 from service.core.engines.llamacpp.graphs.blocks.routed_ffn import file_routing
 from service.core.engines.llamacpp.graphs.context import Block, GraphContext
 
 
-@graph("minimax-m3", layer_key=every_layer)
+def _is_dense(hp: Hparams, il: int) -> bool:
+    """Whether block `il` is one of the leading ones, without an indexer and experts."""
+    return il < hp.n_layer_dense_lead
+
+
+@graph("minimax-m3", layer_key=_is_dense, replays=True)
 def minimax_m3(g: GraphContext) -> None:
     """src/models/minimax-m3.cpp.
 
@@ -52,7 +57,7 @@ def minimax_m3(g: GraphContext) -> None:
         q, k, v = build_qkv(g, block, cur, il)
         q = rope(build_rms_norm(g, q, block("attn_q_norm.weight"), il), pos)
         k = rope(build_rms_norm(g, k, block("attn_k_norm.weight"), il), pos)
-        if sparse is None or il < hp.n_layer_dense_lead:
+        if sparse is None or _is_dense(hp, il):
             cur = build_attn(g, inp, block, q, k, v, il)
         else:
             index_q, index_k = index_keys(g, sparse, block, cur, pos, il)
@@ -92,7 +97,7 @@ def _sparse_attention(
 
 
 def _feed_forward(g: GraphContext, block: Block, cur: Node, routing: Routing, il: int) -> Node:
-    if il < g.hp.n_layer_dense_lead:
+    if _is_dense(g.hp, il):
         return build_ffn(block, cur, "swiglu_oai")
     routed = build_moe_ffn(g, block, cur, routing, il)
     return add(routed, build_ffn(block, cur, "swiglu_oai", suffix="_shexp"))

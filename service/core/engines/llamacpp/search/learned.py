@@ -10,7 +10,7 @@ from functools import cached_property, reduce
 from operator import or_
 from typing import Final, NamedTuple
 
-from service.core.engines.llamacpp.compute.block_kinds import block_kinds
+from service.core.engines.llamacpp.compute.block_kinds import kinds_in_memory
 from service.core.engines.llamacpp.question import Choice, Question
 from service.core.engines.llamacpp.range_sizes import range_sizes
 
@@ -51,7 +51,7 @@ class Kinds:
     def of(cls, question: Question) -> "Kinds":
         """Kinds of a model's blocks; draft layers, which have no graph here, are one kind."""
         hp = question.hp
-        kinds = block_kinds(question.model, hp)
+        kinds = kinds_in_memory(question.model, hp)
         count = max(kinds, default=0) + 2
         rest = hp.n_layer_all + 1 - len(kinds)
         return cls(by_slot=(*kinds, *((count - 1,) * rest)), count=count)
