@@ -6,8 +6,9 @@ them answers for all. Source: prometheus-client 0.26, "Multiprocess Mode".
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
 
 from prometheus_client import (
     CollectorRegistry,
@@ -31,7 +32,18 @@ _PLAN_BUCKETS_S: Final = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.
 # when each series began would double their number
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
-Gauges = Callable[[], Iterable[tuple[str, str, float]]]
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """A value as it is now; those of one name follow each other."""
+
+    name: str
+    description: str
+    value: float
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+Gauges: TypeAlias = Callable[[], Iterable[Gauge]]
 
 
 class Metrics:
@@ -105,5 +117,10 @@ class _Gauges(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Read them."""
-        for name, described, value in self._gauges():
-            yield GaugeMetricFamily(name, described, value=value)
+        families: dict[str, GaugeMetricFamily] = {}
+        for gauge in self._gauges():
+            family = families.setdefault(
+                gauge.name, GaugeMetricFamily(gauge.name, gauge.description, labels=tuple(gauge.labels))
+            )
+            family.add_metric(tuple(gauge.labels.values()), gauge.value)
+        yield from families.values()

@@ -1,5 +1,6 @@
 """The Slack app: what is done on a command, a mention, a button and a form."""
 
+import logging
 import re
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -130,11 +131,19 @@ def bolt_app(settings: Settings, planner: Callable[[], Planner], database: Calla
         # a workspace's own token needs no look-up, and a question is answered although Slack's API is slow
         ignoring_self_events_enabled=False,
         listener_executor=ThreadPoolExecutor(LISTENING_THREADS, thread_name_prefix="slack"),
+        logger=_logger(),
     )
     app.middleware(team_guard(team))
     app.middleware(once_guard(Seen(database)))
     _listen(app, Listeners(planner))
     return app
+
+
+def _logger() -> logging.Logger:
+    """The framework's loggers, which take their level from this one: below it they repeat requests, tokens included."""
+    logger = logging.getLogger("slack_bolt")
+    logger.setLevel(logging.WARNING)
+    return logger
 
 
 def _listen(app: App, listeners: Listeners) -> None:
