@@ -3,7 +3,6 @@
 from dataclasses import replace
 from functools import lru_cache
 
-from service.contract.estimate import Estimate
 from service.contract.plan import (
     Alternative,
     Command,
@@ -15,7 +14,6 @@ from service.contract.plan import (
     Plan,
 )
 from service.contract.speed import BreakdownStep, SpeedPlan
-from service.core import estimate as core_estimate
 from service.core.engines.llamacpp.command import command_of
 from service.core.engines.llamacpp.flag import Flag
 from service.core.engines.llamacpp.needs import overhead_bytes
@@ -23,6 +21,7 @@ from service.core.memory import shortfall_bytes
 from service.planning.advice import advice_of
 from service.planning.alternatives import RunnerUp, runners_up
 from service.planning.companion_answer import companion_plans, draft_plan, mmproj_plan
+from service.planning.estimates import around, shown
 from service.planning.explanation import explanation_of
 from service.planning.findings import Findings
 from service.planning.hardware.explanation import hardware_steps
@@ -193,26 +192,18 @@ def _speed(findings: Findings) -> SpeedPlan | None:
     streams = findings.request.workload.parallel
     prompt, prefill_s = findings.request.workload.prompt_tokens, speed.prefill_s
     prompt_width = speed.prompt_width.fraction
-    own = _estimate(decode_rate(findings))
+    own = shown(decode_rate(findings))
     return SpeedPlan(
         decode_tokens_per_s=own,
-        prefill_tokens_per_s=_around(prompt / prefill_s, prompt_width) if prefill_s else None,
-        ttft_s=_around(prefill_s + decode.step_s, prompt_width) if prefill_s else None,
-        aggregate_decode_tokens_per_s=own if streams == 1 else _estimate(decode_rate(findings, streams)),
+        prefill_tokens_per_s=around(prompt / prefill_s, prompt_width) if prefill_s else None,
+        ttft_s=around(prefill_s + decode.step_s, prompt_width) if prefill_s else None,
+        aggregate_decode_tokens_per_s=own if streams == 1 else shown(decode_rate(findings, streams)),
         limited_by=decode.limited_by,
         basis=basis_of(findings) or decode.basis,
         breakdown=[BreakdownStep(what=step.what, s=step.s) for step in speed.steps],
         speculation=speculation_plan(findings),
         spill=spill_plan(findings),
     )
-
-
-def _around(mid: float, range_fraction: float) -> Estimate:
-    return _estimate(core_estimate.Estimate.around(mid, range_fraction))
-
-
-def _estimate(estimate: core_estimate.Estimate) -> Estimate:
-    return Estimate(low=estimate.low, mid=estimate.mid, high=estimate.high)
 
 
 def _command(findings: Findings) -> Command:

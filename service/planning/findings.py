@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from service.catalog.gpus import GpuCatalog
 from service.contract.request import PlanRequest
@@ -18,7 +19,7 @@ from service.core.speed import Assumptions
 from service.core.types import Model, Rig
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Findings:
     """The question, the choice that answers it, and what that means.
 
@@ -59,6 +60,11 @@ class Findings:
     def companions(self) -> Companions:
         """What runs beside the model."""
         return self.choice.question.companions
+
+    @cached_property
+    def busy(self) -> tuple[int, ...]:
+        """Cards that hold weights, by position."""
+        return tuple([index for index, device in enumerate(self.placement.devices) if device.weights_bytes])
 
     @property
     def layers_on_host(self) -> int:

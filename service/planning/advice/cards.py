@@ -17,10 +17,6 @@ def _other(others: Sequence[RunnerUp], kind: RivalKind) -> Findings | None:
     return next(found, None)
 
 
-def _busy(findings: Findings) -> list[int]:
-    return [index for index, device in enumerate(findings.placement.devices) if device.weights_bytes]
-
-
 def _decode_per_s(findings: Findings) -> float:
     return 1 / findings.speed.token_s if findings.speed.token_s else 0.0
 
@@ -29,9 +25,9 @@ def more_cards(findings: Findings, others: Sequence[RunnerUp]) -> Iterator[Advic
     """What further cards buy: no speed where one holds everything, but context; or that it can be loaded at all."""
     if findings.placement.split_mode not in ("none", "layer") or not findings.choice.fits or findings.offloaded:
         return
-    alone = findings if len(_busy(findings)) == 1 else _other(others, "one_card")
-    shared = findings if len(_busy(findings)) > 1 else _other(others, "by_free_memory")
-    if shared is None or len(_busy(shared)) <= 1:
+    alone = findings if len(findings.busy) == 1 else _other(others, "one_card")
+    shared = findings if len(findings.busy) > 1 else _other(others, "by_free_memory")
+    if shared is None or len(shared.busy) <= 1:
         return
     if alone is None:
         if others:
@@ -40,11 +36,11 @@ def more_cards(findings: Findings, others: Sequence[RunnerUp]) -> Iterator[Advic
     alone_per_s, shared_per_s = _decode_per_s(alone), _decode_per_s(shared)
     if not alone_per_s or shared_per_s > alone_per_s * LEAST_GAIN:
         return
-    card = _busy(alone)[0]
+    card = alone.busy[0]
     yield Advice(
         code="second-card-no-faster",
         message=f"Card {card} ({findings.rig.gpus[card].slug}) alone decodes {alone_per_s:.1f} tokens/s, "
-        f"{len(_busy(shared))} cards {shared_per_s:.1f}: layers run one after the other, so more cards do not speed up "
+        f"{len(shared.busy)} cards {shared_per_s:.1f}: layers run one after the other, so more cards do not speed up "
         f"what fits on one. {_bought(alone, shared)}",
         numbers={
             "gpu_index": card,
@@ -68,7 +64,7 @@ def _needed(findings: Findings) -> Iterator[Advice]:
     largest = max(gpu.usable_bytes for gpu in findings.rig.gpus)
     if needed <= largest:
         return
-    cards = len(_busy(findings))
+    cards = len(findings.busy)
     yield Advice(
         code="second-card-needed",
         message=f"No card holds the {needed / GIB:.1f} GiB by itself, the largest has {largest / GIB:.1f}: it takes "
@@ -79,7 +75,7 @@ def _needed(findings: Findings) -> Iterator[Advice]:
 
 def faster_card(findings: Findings) -> Iterator[Advice]:
     """A layer split over several cards decodes like one card of their mean bandwidth, whatever their number."""
-    busy = _busy(findings)
+    busy = findings.busy
     if len(busy) < 2 or findings.placement.split_mode != "layer" or findings.offloaded:
         return
     reads = [(findings.speed.device_reads[index], findings.rig.gpus[index]) for index in busy]

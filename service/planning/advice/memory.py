@@ -49,7 +49,7 @@ def quantised_cache(findings: Findings, others: Sequence[RunnerUp]) -> Iterator[
 def pipeline_copies(findings: Findings) -> Iterator[Advice]:
     """What a pipeline's copies of graph inputs take at a long context, and how to do without."""
     choice, placement = findings.choice, findings.placement
-    cards = sum(1 for device in placement.devices if device.weights_bytes)
+    cards = len(findings.busy)
     mask_bytes = placement.ctx.n_ctx_seq * placement.ctx.n_ubatch * F16_BYTES
     if not placement.pipeline_parallel or (placement.sched_copies - 1) * mask_bytes * cards < LEAST_COPIES_BYTES:
         return

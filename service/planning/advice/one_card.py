@@ -13,8 +13,7 @@ from service.planning.findings import Findings
 def single_fast_gpu(findings: Findings) -> Iterator[Advice]:
     """One card that holds everything decodes faster than a layer split, whose stages add up."""
     decode = findings.speed.decode
-    busy = sum(1 for device in findings.placement.devices if device.weights_bytes)
-    if decode is None or busy < 2 or findings.placement.split_mode != "layer" or findings.offloaded:
+    if decode is None or len(findings.busy) < 2 or findings.placement.split_mode != "layer" or findings.offloaded:
         return
     steps = [
         (step_s, index)

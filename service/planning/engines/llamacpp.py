@@ -67,7 +67,7 @@ def findings_of(request: PlanRequest, sources: Sources, *, alone: bool = False) 
         rivals=()
         if alone
         else (
-            rivals_of(model, rig, settings, workload, beside.companions, assumptions)
+            rivals_of(choice, settings, workload, assumptions)
             if fitted is None
             else planned(choice, settings, assumptions)
         ),

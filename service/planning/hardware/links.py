@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 from functools import lru_cache
 
-from service.contract import estimate as contract
 from service.contract.hardware import AllReduce, LinkPath, Links
-from service.core.estimate import Estimate
 from service.core.links.all_reduce import all_reduce, implementation_of, sent_bytes
 from service.core.links.pcie import hidden_state_bytes
 from service.core.links.rates import ASSUMED_PCIE
 from service.core.links.topology import nvlink_groups, paths, slowest_path
 from service.core.links.transfers import boundary_s, load_s
 from service.core.types import Rig
+from service.planning.estimates import shown
 from service.planning.hardware.work import Mode, Work
 
 
@@ -27,7 +26,7 @@ def links_of(rig: Rig, work: Work) -> Links | None:
         boundary_s_per_token=token_s,
         ubatch_boundary_s=ubatch_s,
         all_reduce=reduction,
-        load_s=_shown(load_s(rig.gpus, work.weights_bytes)),
+        load_s=shown(load_s(rig.gpus, work.weights_bytes)),
         checks=list(_checks(rig)),
         assumptions=list(_assumptions(rig)),
     )
@@ -63,7 +62,7 @@ def _traffic(rig: Rig, mode: Mode) -> tuple[float | None, float | None, AllReduc
         implementation=implementation,
         payload_bytes=payload,
         meetings_per_token=mode.meetings_per_token,
-        s=_shown(once),
+        s=shown(once),
         token_s=mode.meetings_per_token * once.mid,
     )
     return token_s, ubatch_s, reduction
@@ -96,7 +95,3 @@ def _assumptions(rig: Rig) -> tuple[str, ...]:
     if len(rig.gpus) > 1 and rig.machine.p2p is None:
         said.append("Peer access over PCI Express is as each card's stock driver allows; rig.p2p.")
     return tuple(said)
-
-
-def _shown(estimate: Estimate) -> contract.Estimate:
-    return contract.Estimate(low=estimate.low, mid=estimate.mid, high=estimate.high)

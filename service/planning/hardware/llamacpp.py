@@ -20,13 +20,12 @@ def work_of(findings: Findings) -> Work:
     placement, workload = findings.placement, findings.request.workload
     held = tuple([device.weights_bytes for device in placement.devices])
     together = placement.split_mode in ("row", "tensor")
-    sharing = tuple([card for card, size in enumerate(held) if size])
     hp = findings.choice.question.hp
     decode = findings.speed.decode
     mode = Mode(
-        together=together and len(sharing) > 1,
+        together=together and len(findings.busy) > 1,
         host_works=findings.offloaded or not findings.rig.gpus,
-        sharing=sharing,
+        sharing=findings.busy,
         prompt_heavy=workload.prompt_tokens >= PROMPT_HEAVY_RATIO * workload.output_tokens,
         serves=findings.choice.settings.tool == "llama-server",
         n_embd=hp.n_embd,

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from service.contract.estimate import Estimate
 from service.contract.plan import (
     Alternative,
     Command,
@@ -16,7 +15,6 @@ from service.contract.plan import (
     VllmEnginePlan,
 )
 from service.contract.speed import BreakdownStep, SpeedPlan
-from service.core import estimate as core_estimate
 from service.core.engines.vllm.choices import VllmChoice
 from service.core.engines.vllm.command import command_of
 from service.core.engines.vllm.deployment import Rank
@@ -28,6 +26,7 @@ from service.planning.engines.vllm.explanation import explanation_of
 from service.planning.engines.vllm.findings import RULES_VERSION, VllmFindings, data_version
 from service.planning.engines.vllm.warnings import warnings_of
 from service.planning.engines.vllm.work import work_of
+from service.planning.estimates import around
 from service.planning.hardware.explanation import hardware_steps
 from service.planning.hardware.links import links_of
 from service.planning.hardware.power import power_of
@@ -245,19 +244,14 @@ def _speed(findings: VllmFindings) -> SpeedPlan | None:
         return None
     prefill_s, width = speed.prefill_s, speed.prefill_range_fraction
     return SpeedPlan(
-        decode_tokens_per_s=_estimate(1 / speed.step_s, speed.decode_range_fraction),
-        prefill_tokens_per_s=_estimate(workload.prompt_tokens / prefill_s, width) if prefill_s else None,
-        ttft_s=_estimate(prefill_s + speed.one_step_s, width) if prefill_s else None,
-        aggregate_decode_tokens_per_s=_estimate(workload.parallel / speed.step_s, speed.decode_range_fraction),
+        decode_tokens_per_s=around(1 / speed.step_s, speed.decode_range_fraction),
+        prefill_tokens_per_s=around(workload.prompt_tokens / prefill_s, width) if prefill_s else None,
+        ttft_s=around(prefill_s + speed.one_step_s, width) if prefill_s else None,
+        aggregate_decode_tokens_per_s=around(workload.parallel / speed.step_s, speed.decode_range_fraction),
         limited_by=speed.limited_by,
         basis=speed.basis,
         breakdown=[BreakdownStep(what=step.what, s=step.s) for step in speed.steps],
     )
-
-
-def _estimate(mid: float, range_fraction: float) -> Estimate:
-    estimate = core_estimate.Estimate.around(mid, range_fraction)
-    return Estimate(low=estimate.low, mid=estimate.mid, high=estimate.high)
 
 
 def _command(findings: VllmFindings) -> Command:

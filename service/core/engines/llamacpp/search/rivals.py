@@ -42,8 +42,23 @@ class Rival:
     freed: tuple[str, ...] = ()
 
 
-@lru_cache(maxsize=4096)
 def rivals_of(
+    choice: Choice, asked: LlamaCppSettings, workload: Workload, assumptions: Assumptions
+) -> tuple[Rival, ...]:  # fmt: skip
+    """What can be held against the choice for a question; nothing where everything is stated and fits.
+
+    With the split over several cards open: llama.cpp's own division, one by bandwidth, the fastest card alone, all
+    cards together. With a part of it stated: the choice without that, where it is better. Where the cards do not hold
+    everything: a smaller cache, if that is enough.
+    """
+    if asked.n_gpu_layers is not None and workload.context_tokens is not None and on_cards(choice):
+        return ()
+    question = choice.question
+    return _rivals(question.model, question.rig, asked, workload, question.companions, assumptions)
+
+
+@lru_cache(maxsize=4096)
+def _rivals(
     model: Model,
     rig: Rig,
     asked: LlamaCppSettings,
@@ -51,12 +66,6 @@ def rivals_of(
     companions: Companions,
     assumptions: Assumptions,
 ) -> tuple[Rival, ...]:
-    """What can be held against the choice for a question; nothing where everything is stated and fits.
-
-    With the split over several cards open: llama.cpp's own division, one by bandwidth, the fastest card alone, all
-    cards together. With a part of it stated: the choice without that, where it is better. Where the cards do not hold
-    everything: a smaller cache, if that is enough.
-    """
     choice = choose(model, rig, asked, workload, companions, assumptions)
     question = choice.question
     if question.workload != workload:
