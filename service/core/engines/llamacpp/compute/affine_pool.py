@@ -96,31 +96,23 @@ class AffinePool:
         offsets, sizes, slopes = self.offsets, self.sizes, self.sizes_grow
         offset = address[0]
         end = offset + size
-        for i, start in enumerate(offsets):
-            if start + sizes[i] == offset:
-                sizes[i] += size
-                slopes[i] += slope
-                if i + 1 < len(offsets) and offsets[i + 1] == end:
-                    self._join(i)
-                return
-            if start == end:
-                offsets[i], self.starts_grow[i] = address
-                sizes[i] += size
-                slopes[i] += slope
-                if i and offsets[i - 1] + sizes[i - 1] == offset:
-                    self._join(i - 1)
-                return
         at = bisect_left(offsets, offset)
-        offsets.insert(at, offset)
-        self.starts_grow.insert(at, address[1])
-        sizes.insert(at, size)
-        slopes.insert(at, slope)
-
-    def _join(self, block: int) -> None:
-        """Join a block and the next one."""
-        self.sizes[block] += self.sizes[block + 1]
-        self.sizes_grow[block] += self.sizes_grow[block + 1]
-        self._remove(block + 1)
+        if at and offsets[at - 1] + sizes[at - 1] == offset:
+            sizes[at - 1] += size
+            slopes[at - 1] += slope
+            if offsets[at] == end:
+                sizes[at - 1] += sizes[at]
+                slopes[at - 1] += slopes[at]
+                self._remove(at)
+        elif offsets[at] == end:
+            offsets[at], self.starts_grow[at] = address
+            sizes[at] += size
+            slopes[at] += slope
+        else:
+            offsets.insert(at, offset)
+            self.starts_grow.insert(at, address[1])
+            sizes.insert(at, size)
+            slopes.insert(at, slope)
 
     def _remove(self, block: int) -> None:
         del self.offsets[block], self.starts_grow[block], self.sizes[block], self.sizes_grow[block]
