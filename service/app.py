@@ -18,6 +18,7 @@ from service.planning.model_hosts import RemoteModels
 from service.planning.planner import Planner
 from service.planning.process import seldom_collect
 from service.planning.queue.jobs import BatchJobs
+from service.planning.time_limit import OutOfTime
 from service.settings import Settings
 from service.shells.rest import (
     audit,
@@ -37,6 +38,7 @@ from service.shells.rest import (
     recommend,
     rigs,
 )  # fmt: skip
+from service.shells.rest.answer_limit import AnswerLimit, out_of_time
 from service.shells.rest.body_limit import BodyLimit
 from service.shells.rest.gate import HEADER, Gate
 from service.shells.rest.openapi import DESCRIPTION, describe, operation_id
@@ -136,6 +138,8 @@ def _mount(app: FastAPI, settings: Settings) -> None:
 
 def _guard(app: FastAPI, settings: Settings, draining: Draining) -> None:
     """Put what looks at every request in front of the application; what is added last is asked first."""
+    app.add_exception_handler(OutOfTime, out_of_time)
+    app.add_middleware(AnswerLimit, limit_s=settings.answer_s)
     app.add_middleware(
         BodyLimit,
         max_bytes=settings.max_request_bytes,

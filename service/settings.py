@@ -83,6 +83,9 @@ class Settings(BaseSettings):
     request_body_s: PositiveFloat = 30.0
     """Longest time that a request's body may take, and a second more for every 500 bytes; then it is answered 408."""
 
+    answer_s: PositiveFloat = 60.0
+    """Time after which a request begins no further plan and is answered `took-too-long`; tables are not limited so."""
+
     response_read_s: PositiveFloat = 30.0
     """Longest time that a client may read nothing of an answer that is being sent; then the connection is cut."""
 

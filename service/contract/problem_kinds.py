@@ -29,6 +29,7 @@ _ROWS = (
     ("precondition-required", "Precondition required", 428, "An edit says by If-Match which version it was made from."),
     ("rate-limited", "Rate limited", 429, "Too many requests; wait before the next."),
     ("request-timeout", "Request timeout", 408, "The request stopped before its end."),
+    ("took-too-long", "Took too long", 503, "The request asks for more plans than are answered in one request's time."),
     ("too-large", "Too large", 413, "The request body is longer than this service accepts."),
     ("unauthorized", "Unauthorized", 401, "This address needs a valid credential."),
     ("unfinished", "Unfinished", 409, "The batch has no answers: it is not finished, was cancelled, or failed."),

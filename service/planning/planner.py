@@ -17,6 +17,7 @@ from service.planning.observing import Observer, Unobserved
 from service.planning.outages import unknown_for_now, without_database
 from service.planning.presets import with_preset
 from service.planning.sources import Sources
+from service.planning.time_limit import check_time
 
 
 class Planner:
@@ -69,6 +70,7 @@ class Planner:
         return answer
 
     def _timed(self, request: PlanRequest, *, alone: bool) -> Answer:
+        check_time()
         started_s = time.perf_counter()
         try:
             return self._corrected(request, alone=alone)

@@ -20,7 +20,9 @@ Format = Annotated[Literal["json", "csv"], Query(description="json, or csv: a he
     summary="Compare models, quants, rigs, contexts or engines",
     response_description="One row per combination, with its figures or its problem, and the best row by each measure.",
     response_model=Comparison,
-    responses=responses("invalid-request", "not-ready", "too-large", "unknown-engine", "unsupported-media")
+    responses=responses(
+        "invalid-request", "not-ready", "took-too-long", "too-large", "unknown-engine", "unsupported-media"
+    )
     | {200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
     dependencies=[Depends(require_json)],
 )

@@ -20,8 +20,8 @@ router = APIRouter(tags=["plans"])
 
 PLAN_PROBLEMS = (
     "contradiction", "forbidden-host", "invalid-request", "model-host-timeout", "model-host-unavailable", "not-ready",
-    "rate-limited", "too-large", "unauthorized", "unknown-engine", "unknown-gpu", "unknown-model", "unknown-rig",
-    "unreadable-model",    "unsupported",
+    "rate-limited", "took-too-long", "too-large", "unauthorized", "unknown-engine", "unknown-gpu", "unknown-model",
+    "unknown-rig", "unreadable-model", "unsupported",
 )  # fmt: skip
 BODY_PROBLEMS = (*PLAN_PROBLEMS, "unsupported-media")
 

@@ -87,6 +87,22 @@ def test_compressed_bodies_are_not_unpacked(url: str, coding: str) -> None:
         assert plain.status_code == 200
 
 
+def test_an_answer_has_a_longest_time(url: str) -> None:
+    """What asks for many plans ends between two of them, as a problem and not as half an answer."""
+    rigs = [{"gpus": [f"{count}x rtx-3090"]} for count in range(1, 9)]
+    many = {"models": ["llama-3.3-70b:Q4_K_M"], "rigs": rigs, "contexts": [4096, 8192, 16384]}
+    with client_of(url, answer_s=0.02) as client:
+        problem = expect_problem(client.post("/compare", json=many), "took-too-long")
+        assert "/plan/batch" in problem.detail
+        wanted = {"model": "llama-3.3-70b:Q4_K_M", "workload": {"context_tokens": 16384}}
+        expect_problem(client.post("/recommend", json=wanted), "took-too-long")
+        assert client.post("/plan", json=QUESTION).status_code == 200
+        answered = client.post(
+            "/plan/batch", json=[QUESTION | {"workload": {"context_tokens": n}} for n in range(1, 60)]
+        )
+        assert all("plan" in line for line in answered.json())
+
+
 def test_a_head_has_a_longest_one(service: RunningService) -> None:
     """In one field or in many, and in the address: memory does not grow with what never ends."""
     begin = b"GET /healthz HTTP/1.1\r\nhost: x\r\n"
