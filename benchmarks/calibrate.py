@@ -1,6 +1,6 @@
 """Fits the constants of the speed model to public measurements, and reports how accurate they are.
 
-Writes `service/core/timing/fitted.py` and `ACCURACY.md`; run from the project's root, a minute and a half::
+Writes `fitted.py` and `fitted_ranges.py` of service/core/timing, and `ACCURACY.md`; run from the project's root, a minute and a half::
 
     python benchmarks/calibrate.py            fit, cross-validate, write both
     python benchmarks/calibrate.py --check    fit and cross-validate; fail where what is committed differs
@@ -20,14 +20,15 @@ from benchmarks.calibration.held_out import held_out  # noqa: E402
 from benchmarks.calibration.priors import priors  # noqa: E402
 from benchmarks.calibration.report import report  # noqa: E402
 from benchmarks.calibration.stages import stages  # noqa: E402
-from benchmarks.calibration.table_file import module_text  # noqa: E402
+from benchmarks.calibration.table_file import constants_text, ranges_text  # noqa: E402
 from benchmarks.calibration.widths import covered, ranges  # noqa: E402
 from service.core.timing.figures import Range  # noqa: E402
-from service.core.timing.fitted import FITTED, FITTED_ON, RANGES  # noqa: E402
+from service.core.timing.fitted import FITTED, FITTED_ON  # noqa: E402
+from service.core.timing.fitted_ranges import RANGES  # noqa: E402
 from service.core.timing.generations import generation_label  # noqa: E402
 from tests.speed_cases import SpeedCase, refused_cases, speed_cases  # noqa: E402
 
-TABLE = ROOT / "service" / "core" / "timing" / "fitted.py"
+TIMING = ROOT / "service" / "core" / "timing"
 REPORT = ROOT / "ACCURACY.md"
 # what another machine's arithmetic may change
 _CONSTANTS_AGREE, _RANGES_AGREE = 0.02, 0.05
@@ -76,7 +77,8 @@ def main() -> None:
         sys.exit(1 if found else 0)
     today = datetime.now(UTC).date().isoformat()
     if list(differences(constants, widths)):
-        TABLE.write_text(module_text(today, constants, widths), "utf-8")
+        (TIMING / "fitted.py").write_text(constants_text(today, constants), "utf-8")
+        (TIMING / "fitted_ranges.py").write_text(ranges_text(widths), "utf-8")
         print("constants changed: run again for the report")
         return
     rounded = {name: constant.value for name, constant in FITTED.items()}

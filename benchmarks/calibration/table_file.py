@@ -1,39 +1,49 @@
-"""The constants as the module that the speed model reads them from, and the ranges that go with them."""
+"""The constants, and the ranges that go with them, as the modules that the speed model reads them from."""
 
 from collections.abc import Iterator, Mapping
 
 from benchmarks.calibration.fit import Found
 from service.core.timing.figures import Range
 
-_HEAD = '''"""Constants of the speed model and widths of its ranges, as `benchmarks/calibrate.py` found them."""
+_HEAD = '''"""{title}, as `benchmarks/calibrate.py` found them."""
 
 from collections.abc import Mapping
 from typing import Final
 
-from service.core.timing.figures import Fitted, Range
+from service.core.timing.figures import {kind}
 
 '''
 
 
-def module_text(fitted_on: str, constants: Mapping[str, Found], widths: Mapping[str, Range]) -> str:
-    """The module's source."""
-    return _HEAD + "\n".join(_lines(fitted_on, constants, widths)) + "\n"
+def constants_text(fitted_on: str, constants: Mapping[str, Found]) -> str:
+    """The source of the module of constants."""
+    return _HEAD.format(title="Constants of the speed model", kind="Fitted") + "\n".join(
+        [
+            f'FITTED_ON: Final = "{fitted_on}"',
+            'SOURCE: Final = "public measurements, tests/speed"',
+            "",
+            "FITTED: Final[Mapping[str, Fitted]] = {",
+            *_constants(constants),
+            "}\n",
+        ]
+    )
 
 
-def _lines(fitted_on: str, constants: Mapping[str, Found], widths: Mapping[str, Range]) -> Iterator[str]:
-    yield f'FITTED_ON: Final = "{fitted_on}"'
-    yield 'SOURCE: Final = "public measurements, tests/speed"'
-    yield ""
-    yield "FITTED: Final[Mapping[str, Fitted]] = {"
+def ranges_text(widths: Mapping[str, Range]) -> str:
+    """The source of the module of ranges."""
+    head = _HEAD.format(title="Widths of the ranges of the speed model", kind="Range")
+    return head + "\n".join(["RANGES: Final[Mapping[str, Range]] = {", *_ranges(widths), "}\n"])
+
+
+def _constants(constants: Mapping[str, Found]) -> Iterator[str]:
     for name, found in constants.items():
         yield f'    "{name}": Fitted({_literal(found.value)}, {found.n}, {found.error:.2f}),'
-    yield "}"
-    yield ""
-    yield "RANGES: Final[Mapping[str, Range]] = {"
+
+
+def _ranges(widths: Mapping[str, Range]) -> Iterator[str]:
     for group, width in widths.items():
         shares = f"{width.coverage_fraction:.2f}, {width.familiar_fraction:.2f}"
         yield f'    "{group}": Range({width.width_fraction:.3f}, {width.n}, {shares}),'
-    yield "}"
 
 
 def _literal(value: float) -> str:

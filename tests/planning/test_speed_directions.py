@@ -138,10 +138,8 @@ def test_tensor_split_loses_prompts_through_the_host() -> None:
 
 @pytest.mark.parametrize(("model", "bandwidth_bytes_per_s"), FEW_ACTIVE.items())
 def test_a_mixture_with_few_active_weights_loses_under_tensor_split(model: str, bandwidth_bytes_per_s: float) -> None:
-    """There is little to read, and as many meetings as in a dense model; on pairs since Turing that hold it.
-
-    Cards with less bandwidth read long enough for half of the dense weights to be worth the meetings.
-    """
+    """There is little to read, and as many meetings as in a dense model; on pairs since Turing that hold it."""
+    # cards with less bandwidth read long enough for half of the dense weights to be worth the meetings
     compared = [
         gpu
         for gpu in cuda_cards()
@@ -171,10 +169,8 @@ def test_a_mixture_gains_less_from_tensor_split_than_a_dense_model() -> None:
     [("2x rtx-a5000", 51.9 / 35.1), ("2x rtx-5060-ti-16gb", 38.3 / 23.1), ("2x rtx-5090", 107.5 / 74.8)],
 )
 def test_pairs_that_were_measured_gain_as_much(gpus: str, measured_gain: float) -> None:
-    """27B over two cards of August 2026, with a link between them and without, within 15 %.
-
-    Source: github.com/sudoingX/qwen38-mtp, README.md and sweeps/multi-gpu.md; one RTX 5090 instead of a layer split.
-    """
+    """27B over two cards of August 2026, with a link between them and without, within 15 %."""
+    # source: github.com/sudoingX/qwen38-mtp, README.md and sweeps/multi-gpu.md; one RTX 5090 instead of a layer split
     layer, tensor = (speed("qwen3.6-27b:Q4_K_M", [gpus], mode, prompt=64) for mode in ("layer", "tensor"))
     assert decode_s(layer) / decode_s(tensor) == pytest.approx(measured_gain, rel=0.15)
 

@@ -6,7 +6,8 @@ from datetime import date
 from functools import lru_cache
 from typing import Final
 
-from service.core.timing.fitted import FITTED, RANGES
+from service.core.timing.fitted import FITTED
+from service.core.timing.fitted_ranges import RANGES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
