@@ -1,6 +1,7 @@
 """Fits the constants of the speed model to public measurements, and reports how accurate they are.
 
-Writes `fitted.py` and `fitted_ranges.py` of service/core/timing, and `ACCURACY.md`; run from the project's root, a minute and a half::
+Writes `fitted.py` and `fitted_ranges.py` in service/core/timing, and `ACCURACY.md`; run from the project's root, it
+takes a minute and a half::
 
     python benchmarks/calibrate.py            fit, cross-validate, write both
     python benchmarks/calibrate.py --check    fit and cross-validate; fail where what is committed differs
