@@ -35,6 +35,8 @@ _RETRY_LONGER_S: Final = 2
 _MOST_ATTEMPTS: Final = 30
 _AGAIN_S: Final = 1.0
 _CONNECTION_WAIT_S: Final = 5.0
+# entries are taken and ended in moments, however many are worked on
+_CONNECTIONS: Final = 4
 _POLL_S: Final = 2.0
 
 
@@ -119,7 +121,7 @@ class Worker:
 
     def _app(self) -> App:
         url = self._database.url.render_as_string(hide_password=False)
-        app = queue_app(url, self._options.processes + 2, _CONNECTION_WAIT_S)
+        app = queue_app(url, _CONNECTIONS, _CONNECTION_WAIT_S)
         retry = RetryStrategy(linear_wait=_RETRY_LONGER_S)
 
         @app.task(name=READ, retry=retry, pass_context=True)

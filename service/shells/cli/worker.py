@@ -6,8 +6,10 @@ import signal
 from contextlib import closing
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import structlog
+from procrastinate.exceptions import ConnectorException
 from sqlalchemy import make_url
 
 from service.core.problems import Unsupported
@@ -32,7 +34,7 @@ def worker(processes: int | None) -> None:
     # it tells of each chunk three times
     logging.getLogger("procrastinate").setLevel(logging.WARNING)
     # what it says of each lost connection is said here once
-    logging.getLogger("procrastinate.manager").setLevel(logging.CRITICAL)
+    logging.getLogger("procrastinate.utils").setLevel(logging.CRITICAL)
     logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
     asyncio.run(_worked(chosen, processes or chosen.batch_processes))
 
@@ -59,9 +61,16 @@ async def _worked(chosen: Settings, processes: int | None) -> None:
 
         for name in _ENDING:
             loop.add_signal_handler(name, stop, name)
+        loop.set_exception_handler(_left_behind)
         log.info("working", database=shown_url(database), processes=started.count)
         await running.run()
     database.dispose()
+
+
+def _left_behind(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Pass over what a lost connection left of the queue's tasks: their entries are taken again."""
+    if not isinstance(context.get("exception"), ConnectorException):
+        loop.default_exception_handler(context)
 
 
 _ENDING = (signal.SIGTERM, signal.SIGINT)
