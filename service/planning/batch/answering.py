@@ -15,6 +15,7 @@ from service.contract.request import PlanRequest
 from service.contract.validation import parse_request
 from service.core.problems import PlanProblem
 from service.planning.batch.layout import RESULT_COLUMNS
+from service.planning.outages import DatabaseUnavailable
 from service.planning.row import row_of_plan
 
 log = logging.getLogger(__name__)
@@ -95,6 +96,8 @@ def _answered(answer: Callable[[], Answered], refused: Callable[[Problem], Answe
     try:
         return answer()
     except PlanProblem as refusal:
+        if patient and isinstance(refusal, DatabaseUnavailable):
+            raise Unreachable(refusal.detail) from None
         return refused(problem_of(refusal))
     except Exception as failure:
         if patient and isinstance(failure, SQLAlchemyError | Unreachable):

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
@@ -13,8 +14,8 @@ from service.planning.identity import RULES_VERSION as LLAMA_CPP_RULES
 from service.planning.queue.jobs import BatchJobs
 from service.planning.queue.release import RULES
 from service.store.batch_chunks import keep_results
-from service.store.batch_tables import BatchResultTable
-from service.store.batch_workers import see_worker
+from service.store.batch_tables import BatchResultTable, BatchWorkerTable
+from service.store.batch_workers import dismiss_worker
 from service.store.batches import Turn
 from service.store.database import transaction
 from tests.planning.queue.test_jobs import answered_at_once, result_of, table_of
@@ -55,13 +56,15 @@ def test_a_release_at_work_keeps_its_jobs(queue_database: Engine, jobs: BatchJob
         half_done(queue_database, jobs, processes, table_of(150)) as turn,
         working(queue_database, processes, NEWER),
     ):
-        deadline = time.monotonic() + 3 * SILENCE.total_seconds()
-        while time.monotonic() < deadline:
-            with transaction(queue_database) as session:
-                see_worker(session, "an older one", RULES)
-            time.sleep(0.2)
+        with transaction(queue_database) as session:
+            session.add(
+                BatchWorkerTable(id="older", rules_version=RULES, seen_at=datetime.now(UTC) + timedelta(hours=1))
+            )
+        time.sleep(3 * SILENCE.total_seconds())
         found = jobs.batch(turn.batch_id)
         assert (found.rows_done, found.rules_version, found.restarts, found.workers) == (100, RULES, 0, 1)
+        with transaction(queue_database) as session:
+            dismiss_worker(session, "older")
         assert when(jobs, turn.batch_id, lambda batch: batch.ended_at is not None).restarts == 1
     with Session(queue_database) as session:
         assert session.scalar(select(func.count()).select_from(BatchResultTable)) == 150

@@ -6,14 +6,16 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine, create_engine, func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from service.planning.batch.answering import Answer, Question, Unreachable, answer_cells, answer_documents
 from service.planning.batch.processes import BatchProcesses
 from service.planning.batch.stored import StoredPlans
+from service.planning.catalogues import StoredCatalogues
 from service.planning.local import local_planner
+from service.planning.planner import Planner
 from service.planning.queue.jobs import BatchJobs
 from service.settings import Settings
 from service.store.batch_chunks import keep_results
@@ -111,5 +113,10 @@ def test_a_database_that_is_gone_is_no_answer() -> None:
         answer_cells(gone, [cells], patient=True)
     with pytest.raises(Unreachable):
         answer_documents(gone, [document], patient=True)
+    away = Planner(StoredCatalogues(create_engine("postgresql+psycopg://nobody@127.0.0.1:9/none"), 1.0))
+    unknown = Question("x", b'[{"model":"added by someone"},false]')
+    with pytest.raises(Unreachable, match="does not answer"):
+        answer_cells(away, [unknown], patient=True)
+    assert str(answer_cells(away, [unknown])[0][-1]).startswith("Not ready: ")
     assert "failed on this question" in str(answer_cells(gone, [cells])[0][-1])
     assert b"internal-error" in answer_documents(gone, [document])[0]

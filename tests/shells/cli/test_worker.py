@@ -88,6 +88,8 @@ def test_a_job_survives_workers_and_database_that_are_killed() -> None:
             workers = [running.enter_context(running_worker(url)) for _ in range(2)]
             for worker in workers:
                 running.callback(worker.kill)
+            both = jobs.submit(b"[]", "json")
+            when(jobs, both.id, lambda batch: batch.workers == len(workers))
             sent = jobs.submit(content, "csv")
             killed_at = in_the_middle(jobs, sent.id, 1)
             workers[0].kill()
