@@ -10,7 +10,7 @@ from typing import Final
 
 from service.core.engines.llamacpp.buffer_types import BufferRules
 from service.core.engines.llamacpp.compute.affine_pool import Peak, affine_peak
-from service.core.engines.llamacpp.compute.pool import ChunkedPool, furthest_address
+from service.core.engines.llamacpp.compute.pool import ChunkedPool, Pool, furthest_address
 
 CELLS_PER_UNIT: Final = 64
 """Counts of cells must be multiples of it: some backends keep notes for so many cells at once."""
@@ -147,9 +147,9 @@ class Footprint:
     def _walk(self, sizes: Mapping[int, int]) -> int:
         """The furthest address of the events behind the lasting ones."""
         limit = self.rules.max_buffer_bytes
-        if limit is None:
+        if limit is None and 0 not in sizes.values():
             return furthest_address(self.rest, sizes, self.remains)
-        pool = ChunkedPool(limit)
+        pool = Pool() if limit is None else ChunkedPool(limit)
         take, give_back, remains = pool.alloc, pool.free, self.remains
         addresses: dict[int, int] = {}
         for event in self.rest:

@@ -52,28 +52,35 @@ class Pool:
         offsets = self.offsets
         sizes = self.sizes
         end = offset + size
-        at = bisect_left(offsets, offset)
-        touches = at < len(offsets) and offsets[at] == end
-        if at and offsets[at - 1] + sizes[at - 1] == offset:
-            sizes[at - 1] += size
-            if touches:
-                sizes[at - 1] += sizes[at]
-                del offsets[at], sizes[at]
-        elif touches:
-            offsets[at] = offset
-            sizes[at] += size
-        else:
-            offsets.insert(at, offset)
-            sizes.insert(at, size)
+        for i, start in enumerate(offsets):
+            if start + sizes[i] == offset:
+                sizes[i] += size
+                if i + 1 < len(offsets) and offsets[i + 1] == end:
+                    sizes[i] += sizes[i + 1]
+                    del offsets[i + 1], sizes[i + 1]
+                return
+            if start == end:
+                offsets[i] = offset
+                sizes[i] += size
+                if i and offsets[i - 1] + sizes[i - 1] == offset:
+                    sizes[i - 1] += sizes[i]
+                    del offsets[i], sizes[i]
+                return
+        at = 0
+        while at < len(offsets) and offsets[at] < offset:
+            at += 1
+        offsets.insert(at, offset)
+        sizes.insert(at, size)
 
 
 def furthest_address(  # noqa: C901, PLR0912 - for speed
     events: Sequence[int], sizes: Mapping[int, int], remains: Mapping[int, int]
 ) -> int:
-    """The furthest address of memory events in one buffer without limit.
+    """The furthest address of memory events in one buffer without limit; no piece may be empty.
 
     events: the number of a piece where it is taken, its complement where it is given back. sizes: bytes of each piece.
-    remains: pieces that are what is kept of another. What `Pool` does, in one loop: no other one runs as often.
+    remains: pieces that are what is kept of another. What `Pool` does, in one loop, since no other one runs as often,
+    and with neighbours found by halving, as they are where every piece and every block has a place of its own.
     """
     offsets, free, peak = [0], [_ENDLESS], 0
     addresses: dict[int, int] = {}

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.core.engines.llamacpp.compute.affine_pool import affine_peak
-from service.core.engines.llamacpp.compute.pool import Pool, furthest_address
+from service.core.engines.llamacpp.compute.pool import Pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +67,6 @@ def test_a_walk_holds_over_its_range(found: Pieces, at: int) -> None:
     assert peak.first <= at <= peak.last
     for count in range(max(0, peak.first), min(peak.last, 80) + 1):
         assert peak.bytes_for(count) == found.walked(count)
-
-
-@given(pieces(), st.integers(0, 60))
-def test_one_loop_finds_the_furthest_address_of_a_pool(found: Pieces, at: int) -> None:
-    """Walked through piece by piece or in one loop, a buffer is as large."""
-    assert furthest_address(found.events, found.sizes_at(at), found.remains) == found.walked(at)
 
 
 def test_pieces_that_fit_for_all_counts_have_one_walk() -> None:
