@@ -1,13 +1,40 @@
 """Which workers may answer a job together: those whose answers to one question are the same."""
 
 import hashlib
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
+from service.builtin import PACKAGE, builtin_folder
 from service.planning.engines.vllm.findings import RULES_VERSION as VLLM_RULES_VERSION
 from service.planning.identity import RULES_VERSION
 
-RULES: Final = f"{RULES_VERSION}; {VLLM_RULES_VERSION}"
-"""Every rule and constant that can change an answer, recorded with each job."""
+_ANSWERING: Final = ("catalog", "contract", "core", "planning")
+_DIGEST_CHARACTERS: Final = 12
+
+
+def program_digest() -> str:
+    """Digest of the code that makes answers and of the figures that it reads from files.
+
+    So that two builds are never taken for one although nobody thought of a version that should have moved.
+    """
+    digest = hashlib.sha256()
+    for name, path in _files():
+        content = path.read_bytes()
+        digest.update(f"{name} {len(content)} ".encode())
+        digest.update(content)
+    return digest.hexdigest()[:_DIGEST_CHARACTERS]
+
+
+def _files() -> Iterator[tuple[str, Path]]:
+    for part in _ANSWERING:
+        yield from ((path.relative_to(PACKAGE).as_posix(), path) for path in sorted((PACKAGE / part).rglob("*.py")))
+    data = builtin_folder("hardware_db")
+    yield from ((path.relative_to(data).as_posix(), path) for path in sorted(data.rglob("*.toml")))
+
+
+RULES: Final = f"{RULES_VERSION}; {VLLM_RULES_VERSION}; program {program_digest()}"
+"""Everything that can change an answer, recorded with each job."""
 
 
 def queue_of(rules_version: str) -> str:

@@ -1,9 +1,13 @@
 """Workers of an older and a newer release beside each other: rules are never mixed in one job."""
 
+import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
@@ -14,11 +18,12 @@ from service.planning.identity import RULES_VERSION as LLAMA_CPP_RULES
 from service.planning.queue.jobs import BatchJobs
 from service.planning.queue.release import RULES
 from service.store.batch_chunks import keep_results
-from service.store.batch_tables import BatchResultTable, BatchWorkerTable
+from service.store.batch_tables import BatchResultTable, BatchTable, BatchWorkerTable
 from service.store.batch_workers import dismiss_worker
 from service.store.batches import Turn
 from service.store.database import transaction
 from tests.planning.queue.test_jobs import answered_at_once, result_of, table_of
+from tests.structure.repository import ROOT
 from tests.working import SILENCE, ended, when, work_on, working
 
 NEWER = "the rules of tomorrow"
@@ -81,7 +86,24 @@ def test_an_upload_for_a_release_without_workers_is_taken_over(
     assert result_of(jobs, sent.id) == answered_at_once(content, processes)
 
 
-def test_the_release_names_every_engines_rules() -> None:
-    """What is recorded moves with the rules of llama.cpp and of vLLM."""
+def test_the_release_names_every_engines_rules(tmp_path: Path) -> None:
+    """What is recorded names the rules of llama.cpp and of vLLM, and moves with any file that makes answers."""
     assert LLAMA_CPP_RULES in RULES
     assert VLLM_RULES in RULES
+    assert len(RULES) <= BatchTable.rules_version.type.length
+    for name in ("service", "hardware_db"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    assert RULES.endswith(release_of(tmp_path))
+    with (tmp_path / "service/core/units.py").open("a") as file:
+        file.write("# another build\n")
+    assert not RULES.endswith(release_of(tmp_path))
+
+
+def release_of(checkout: Path) -> str:
+    """The end of what is recorded by another checkout."""
+    ask = "from service.planning.queue.release import RULES; print(RULES)"
+    ran = subprocess.run(
+        [sys.executable, "-c", ask], cwd=checkout, env={"PYTHONPATH": str(checkout)}, check=True,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    return ran.stdout.strip().rpartition("; ")[2]
