@@ -16,6 +16,7 @@ from service.core.problems import PlanProblem
 from service.planning.engines.engine import Answer
 from service.planning.measurements.corrected import Corrections, Predicted
 from tests.planner import builtin_planner
+from tests.speed_cases import dated
 
 CASES = Path(__file__).parent / "speed" / "cases.jsonl"
 MEASURED = 3
@@ -75,7 +76,7 @@ def _cases(backend: str, metric: str) -> Iterator[Case]:
 
 
 def _case(case: Mapping[str, Any]) -> Case | None:
-    request = validate_request(case["request"])
+    request = validate_request(dated(case["request"], day=case["date"]))
     try:
         answer = builtin_planner().answer(request)
     except PlanProblem:

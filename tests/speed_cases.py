@@ -162,17 +162,22 @@ def _sixteen_bit_files() -> tuple[str, ...]:
     return tuple(json.loads(BUILD_OPTIONS.read_text("utf-8"))["GGML_SYCL_F16"]["on"])
 
 
-def placed(stated: Mapping[str, Any], *, day: str | None = None) -> Choice:
-    """The choice that a fully stated request leaves, without compute buffers, which speed does not depend on.
-
-    day: on which it was measured, which may be more exact than the build's month.
-    """
+def dated(stated: Mapping[str, Any], *, day: str | None) -> Mapping[str, Any]:
+    """A request whose build is that of the day on which it was measured, where only the build's month is stated."""
     engine = dict(stated["engine"])
     month = engine.get("date")
     if month is not None and day is not None and day.startswith(month):
         engine["date"] = day
     engine["date"] = MERGED.get((engine.get("split_mode"), month), engine.get("date"))
-    request = validate_request({**stated, "engine": engine})
+    return {**stated, "engine": engine}
+
+
+def placed(stated: Mapping[str, Any], *, day: str | None = None) -> Choice:
+    """The choice that a fully stated request leaves, without compute buffers, which speed does not depend on.
+
+    day: on which it was measured, which may be more exact than the build's month.
+    """
+    request = validate_request(dated(stated, day=day))
     sources = _sources()
     workload = workload_of(request.workload)
     if not isinstance(request.engine, LlamaCppEngine):

@@ -24,6 +24,7 @@ _CUDA: Final = {
     "multiprocessor_bytes": Prior(7.0, 0.2),
     "cache_fraction": Prior(1.0),
     "attention_fraction": Prior(0.25, 0.3),
+    "unordered_factor": Prior(1.0),
     "scattered_factor": Prior(1.0),
     "unfused_factor": Prior(2.2, 0.5),
     "kernel_s": Prior(5.5e-6, 0.3),
@@ -99,6 +100,7 @@ _OTHERS: Final = {
 # requests 18666 and 17576); without them integer dot products, 27 of 41 TFLOPS on RDNA 2 (12135).
 # Vulkan: integer dot products, 30 of 41 TFLOPS on RDNA 2, twice what 16-bit products reach (12135).
 # SYCL: oneDNN, 59 of 39 TFLOPS of the lanes of an Arc A770 by its matrix units (ollama pull request 2458).
+# Blocks not laid out anew: 1.25 to 1.9 for Q2_K (llama.cpp pull requests 25064 and 26336), 3.1 for Q8_0 (21527).
 # Attention: the lower end of the range of the study, 0.2 of what prompts reached there, as no matrix units compute it.
 _KERNELS: Final = {
     "metal": {},
@@ -113,6 +115,7 @@ _KERNELS: Final = {
         "prefill_attention_fraction": Prior(0.2, 0.5),
     },
     "sycl": {
+        "unordered_factor": Prior(1.4, 0.2),
         "scattered_factor": Prior(3.1, 0.2),
         "prefill_fraction": Prior(1.5, 0.2),
         "unpacking_fraction": Prior(1.0, 0.3),

@@ -7,8 +7,8 @@ from benchmarks.calibration.fit import Stage
 from benchmarks.calibration.priors import Prior
 
 _DECODE: Final = (
-    "bandwidth_fraction", "multiprocessor_bytes", "cache_fraction", "attention_fraction", "scattered_factor",
-    "unfused_factor", "kernel_s", "expert_kernel_s", "token_s", "device_s", "old_build_factor",
+    "bandwidth_fraction", "multiprocessor_bytes", "cache_fraction", "attention_fraction", "unordered_factor",
+    "scattered_factor", "unfused_factor", "kernel_s", "expert_kernel_s", "token_s", "device_s", "old_build_factor",
 )  # fmt: skip
 _PREFILL: Final = (
     "prefill_fraction", "matrix_fraction", "unpacking_fraction", "superblock_factor", "half_precision_factor",

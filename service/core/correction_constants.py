@@ -10,25 +10,27 @@ Level: TypeAlias = Literal[
 Quantity: TypeAlias = Literal["decode", "batch", "prefill"]
 
 SHARES: Final[Mapping[Level, float]] = {
-    "backend": 0.04, "quant": 0.24, "model": 0.05, "card": 0.24, "card-quant": 0.11, "card-model": 0.04,
-    "setup": 0.14, "configuration": 0.09, "build": 0.05,
+    "backend": 0.02, "quant": 0.03, "model": 0.06, "card": 0.32, "card-quant": 0.32, "card-model": 0.05,
+    "setup": 0.06, "configuration": 0.10, "build": 0.04,
 }  # fmt: skip
 """Shares of the variance of log(measured / predicted), the most general level first; they add up to 1.
 
 setup: model, cards and flags; configuration: with the depth and the streams as well.
 
-Source: maximum likelihood over public decode measurements (the levels: service/planning/measurements/standing.py),
-rounded between ROCm (65 figures: card 0.58, setup to build 0.33), Metal (64: card-quant 0.46, setup to build 0.42),
-SYCL (40: quant 0.44, backend 0.22, model 0.15, card 0.11) and Vulkan (59: quant 0.64, setup 0.13, backend 0.11).
+Source: maximum likelihood over public figures of ROCm, Vulkan, Metal and SYCL, predicted by constants that were fitted
+without their cards (the levels: service/planning/measurements/standing.py): decode (225 figures) card 0.27, card-quant
+0.53, setup to build 0.15; prefill (214) card 0.40, model 0.14, card-quant 0.13, setup to build 0.32; rounded between
+both. What belongs to a set-up, its depth or its build is hard to tell apart from noise.
 """
 
 CALIBRATED_SHARES: Final[Mapping[Level, float]] = {
-    "backend": 0.03, "quant": 0.05, "model": 0.17, "card": 0.05, "card-quant": 0.04, "card-model": 0.05,
-    "setup": 0.52, "configuration": 0.05, "build": 0.04,
+    "backend": 0.02, "quant": 0.05, "model": 0.08, "card": 0.02, "card-quant": 0.22, "card-model": 0.12,
+    "setup": 0.35, "configuration": 0.10, "build": 0.04,
 }  # fmt: skip
 """The same where the constants of a card's generation were fitted to many cards: little is left to learn of the card.
 
-Source: as above, 365 decode figures of CUDA cards: setup 0.62, model 0.21, quant 0.05, backend 0.05, the rest 0.08.
+Source: as above with the constants of this version: CUDA decode (365 figures) setup 0.49, card-model 0.22, card-quant
+0.18; CUDA prefill (352) configuration 0.47, setup 0.31, model 0.22; decode elsewhere (225) card-quant 0.68, build 0.24.
 """
 
 SURPRISING_DEVIATIONS: Final = 2.5

@@ -17,8 +17,9 @@ class BackendConstants:
     Reading. bandwidth_fraction: of the advertised bandwidth that the weights come at. multiprocessor_bytes: bytes that
     one multiprocessor asks for in a clock, which caps cards with few of them for their memory; 0 for no cap.
     cache_fraction: of the weights' rate at which a cache comes. attention_fraction: of the FP32 rate that attention
-    reaches for one token. scattered_factor: of weights in blocks that lie across words, and that the backend does not
-    reorder. unfused_factor: by how much attention takes longer without flash attention.
+    reaches for one token. unordered_factor, scattered_factor: of weights in blocks that the backend does not reorder,
+    and of those among them that lie across words. unfused_factor: by how much attention takes longer without flash
+    attention.
     Time that does not depend on bytes. kernel_s, expert_kernel_s: for a matrix, and for a stack of experts. token_s:
     for a token. device_s: for every further card that it passes. old_build_factor: of these in builds before September
     2024. batch_fraction: of the prompt rate that the tokens of further streams reach. vector_fraction: of the FP32
@@ -42,6 +43,7 @@ class BackendConstants:
     multiprocessor_bytes: float
     cache_fraction: float
     attention_fraction: float
+    unordered_factor: float
     scattered_factor: float
     unfused_factor: float
     kernel_s: float
@@ -139,13 +141,13 @@ SUPERBLOCKS_SINCE: Final = date(2025, 11, 1)
 REORDERED_SINCE: Final = {
     "sycl": {
         "q4_0": date(2025, 2, 24), "q4_K": date(2025, 5, 15), "q6_K": date(2025, 6, 9), "q8_0": date(2026, 4, 14),
-        "q5_K": date(2026, 5, 1),
+        "q5_K": date(2026, 5, 1), "q2_K": date(2026, 7, 1), "q3_K": date(2026, 7, 1),
     },
 }  # fmt: skip
 """Types of weights whose blocks a backend lays out anew, so that neighbouring lanes read neighbouring words.
 
-Source: llama.cpp pull requests 12035, 13109, 13885, 21527 (opened on 6 April 2026, measured on the 21st) and 22152;
-days of the merges to a week or two.
+Source: llama.cpp pull requests 12035, 13109, 13885, 21527 (opened on 6 April 2026, measured on the 21st), 22152,
+25063 and 25064; days of the merges to a week or two.
 """
 
 BACKEND_FIELDS: Final = tuple(field.name for field in fields(BackendConstants))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from functools import cached_property
 from typing import NamedTuple
 
@@ -12,6 +13,8 @@ from service.core.timing.reductions import exchange_s, meeting_s
 from service.core.timing.work import Arrangement, Part, Work
 
 _WORD_BYTES = 4
+# a build of no stated date is newer than every change, but has what no build has as little as others
+_NEWEST = date.max - timedelta(days=1)
 # tokens of a step up to which matrices are multiplied vector by vector
 _VECTOR_TOKENS = 8
 _LEAST_SURE_FIRST: tuple[Basis, ...] = ("assumed", "modelled", "fitted", "measured")
@@ -155,22 +158,22 @@ def part_time(
 
 
 def scattering(work: Work, processor: Processor) -> float:
-    """How much longer weights take whose blocks are no whole number of words, where nothing lays them out anew.
+    """How much longer weights take whose blocks nothing lays out anew, so that lanes read with gaps between.
 
-    A block of Q8_0 has 34 bytes: neighbouring lanes then read across the lines of a cache.
-    Source: llama.cpp pull request 21527, 21 % of the bandwidth before and 66 % after.
+    Most where blocks are no whole number of words: one of Q8_0 has 34 bytes, which lie across the lines of a cache.
+    Source: llama.cpp pull requests 21527 (Q8_0, 21 % of the bandwidth before and 66 % after) and 25064 (Q2_K, 1.25).
     """
     reordered = REORDERED_SINCE.get(processor.backend)
     if reordered is None:
         return 1.0
-    scattered = sum(
-        share
-        for each, share in work.weights.type_fractions
-        if each.block_bytes % _WORD_BYTES
-        and each.block_elements > 1
-        and (each.name not in reordered or (work.built is not None and work.built < reordered[each.name]))
-    )
-    return 1.0 + scattered * (processor.constants.scattered_factor - 1.0)
+    known, factor = processor.constants, 1.0
+    for each, share in work.weights.type_fractions:
+        since = reordered.get(each.name, date.max)
+        if each.block_elements == 1 or since <= (work.built or _NEWEST):
+            continue
+        slower = known.scattered_factor if each.block_bytes % _WORD_BYTES else known.unordered_factor
+        factor += share * (slower - 1.0)
+    return factor
 
 
 def attention_s(work: Work, part: Part, processor: Processor) -> float:

@@ -28,7 +28,7 @@ RANGES: Final[Mapping[str, Range]] = {
     "rocm.one.prefill": Range(0.486, 48, 0.90, 0.08),
     "rocm.serial.decode": Range(0.189, 65, 0.88, 0.08),
     "rocm.serial.prefill": Range(0.525, 57, 0.88, 0.07),
-    "sycl.serial.decode": Range(0.270, 40, 0.88, 0.00),
+    "sycl.serial.decode": Range(0.270, 40, 0.90, 0.00),
     "sycl.serial.prefill": Range(0.756, 33, 0.85, 0.00),
     "vulkan.one.decode": Range(0.234, 48, 0.83, 0.15),
     "vulkan.one.prefill": Range(1.312, 48, 0.83, 0.21),
