@@ -24,8 +24,6 @@ _CUDA: Final = {
     "multiprocessor_bytes": Prior(7.0, 0.2),
     "cache_fraction": Prior(1.0),
     "attention_fraction": Prior(0.25, 0.3),
-    "unordered_factor": Prior(1.0),
-    "scattered_factor": Prior(1.0),
     "unfused_factor": Prior(2.2, 0.5),
     "kernel_s": Prior(5.5e-6, 0.3),
     "expert_kernel_s": Prior(12e-6, 0.6),
@@ -37,9 +35,6 @@ _CUDA: Final = {
     "vector_fraction": Prior(0.35, 0.4),
     "draft_pass_s": Prior(0.3e-3, 0.5),
     "prefill_fraction": Prior(0.9, 0.3),
-    "matrix_fraction": Prior(0.0),
-    "unpacking_fraction": Prior(0.0),
-    "superblock_factor": Prior(1.0),
     "half_precision_factor": Prior(1.4, 0.3),
     "expert_rows": Prior(115.0, 0.3),
     "prefill_attention_fraction": Prior(0.6, 0.4),
@@ -128,7 +123,7 @@ _KERNELS: Final = {
 _SMALL_TILES: Final = Prior(1 / 1.53, 0.15)
 _WIDE_FLOATS: Final = Prior(1 / 2.43, 0.15)
 _UNTUNED: Final = {
-    "rocm": {"RDNA 3.0": Prior(1.0), "RDNA 3.5": Prior(4.5 / 59.4 / 0.3, 0.3), "RDNA 4.0": Prior(1.0, 0.2)},
+    "rocm": {"RDNA 3.5": Prior(4.5 / 59.4 / 0.3, 0.3), "RDNA 4.0": Prior(1.0, 0.2)},
     "sycl": {"Xe-HPG": _WIDE_FLOATS, "Xe2-HPG": _WIDE_FLOATS},
     "vulkan": {"RDNA 3.0": _SMALL_TILES, "RDNA 3.5": _SMALL_TILES, "RDNA 4.0": _SMALL_TILES},
 }
@@ -189,7 +184,7 @@ def priors(generations: Mapping[str, frozenset[str]]) -> dict[str, Prior]:
         found[f"cuda/{label}.prefill_factor"] = prefill_factor
         found[f"cuda/{label}.flops_per_j"] = per_joule
     for backend, labels in generations.items():
-        for label in sorted(labels | set(_UNTUNED.get(backend, ()))):
+        for label in sorted(labels):
             found[f"{backend}/{label}.reading_factor"] = Prior(1.0, _GENERATION_SPREAD)
             usual = Prior(1.0, _GENERATION_PREFILL_SPREAD)
             found[f"{backend}/{label}.prefill_factor"] = _TENSOR_CORES_FACTOR if label == TENSOR_CORES else usual

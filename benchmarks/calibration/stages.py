@@ -29,7 +29,7 @@ def stages(priors: dict[str, Prior]) -> Sequence[Stage]:
 
 def _of(backend: str, priors: dict[str, Prior]) -> Iterator[Stage]:
     def named(*names: str) -> tuple[str, ...]:
-        return tuple(f"{backend}.{name}" for name in names)
+        return tuple(owned for name in names if (owned := f"{backend}.{name}") in priors)
 
     def of_generations(*names: str) -> tuple[str, ...]:
         return tuple(name for name in priors if name.startswith(f"{backend}/") and name.rpartition(".")[2] in names)

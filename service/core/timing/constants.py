@@ -1,7 +1,7 @@
 """The constants of the speed model: what they mean, and their values as the calibration found them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from datetime import date
 from functools import lru_cache
 from typing import Final
@@ -43,8 +43,6 @@ class BackendConstants:
     multiprocessor_bytes: float
     cache_fraction: float
     attention_fraction: float
-    unordered_factor: float
-    scattered_factor: float
     unfused_factor: float
     kernel_s: float
     expert_kernel_s: float
@@ -55,9 +53,6 @@ class BackendConstants:
     vector_fraction: float
     draft_pass_s: float
     prefill_fraction: float
-    matrix_fraction: float
-    unpacking_fraction: float
-    superblock_factor: float
     half_precision_factor: float
     expert_rows: float
     prefill_attention_fraction: float
@@ -76,6 +71,11 @@ class BackendConstants:
     expert_slice_s: float
     row_s: float
     row_bytes_per_s: float
+    unordered_factor: float = 1.0
+    scattered_factor: float = 1.0
+    matrix_fraction: float = 0.0
+    unpacking_fraction: float = 0.0
+    superblock_factor: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +151,7 @@ Source: llama.cpp pull requests 12035, 13109, 13885, 21527 (opened on 6 April 20
 """
 
 BACKEND_FIELDS: Final = tuple(field.name for field in fields(BackendConstants))
+REQUIRED_FIELDS: Final = tuple(field.name for field in fields(BackendConstants) if field.default is MISSING)
 GENERATION_FIELDS: Final = ("reading_factor", "prefill_factor", "untuned_factor", "flops_per_j")
 TAKEN_AS: Final = {"rpc": "cuda"}
 """Backends nothing was measured of, as which they are taken: a card behind a network may be any."""
@@ -161,7 +162,7 @@ def calibration_of(values: Mapping[str, float], counts: Mapping[str, int] | None
     """Constants from their values by name: "cuda.kernel_s", "cuda/Ampere.reading_factor".
 
     counts: how many measurements took part, by the same names.
-    Raises KeyError where a backend lacks a constant.
+    Raises KeyError where a backend lacks a constant that every one has.
     """
     counts = counts or {}
     owners = {name.rpartition(".")[0]: None for name in values if name != SHARED_POWER}
@@ -169,7 +170,9 @@ def calibration_of(values: Mapping[str, float], counts: Mapping[str, int] | None
     for owner in owners:
         backend, _, label = owner.partition("/")
         if not label:
-            backends[backend] = BackendConstants(**{field: values[f"{owner}.{field}"] for field in BACKEND_FIELDS})
+            known = {field: values[f"{owner}.{field}"] for field in REQUIRED_FIELDS}
+            known |= {field: values[name] for field in BACKEND_FIELDS if (name := f"{owner}.{field}") in values}
+            backends[backend] = BackendConstants(**known)
             continue
         found = {field: values[name] for field in GENERATION_FIELDS if (name := f"{owner}.{field}") in values}
         generations[backend, label] = GenerationConstants(
