@@ -10,6 +10,7 @@ from service.store.migrations import current_revision, known_revisions
 
 Part: TypeAlias = Literal["database", "migrations", "catalogue"]
 READY: Final = "ok"
+_AWAY: Final = "The database does not answer."
 _UNKNOWN: Final = "The database does not answer, so it cannot be said."
 
 
@@ -18,10 +19,15 @@ def readiness(planner: Planner, database: Engine) -> dict[Part, str]:
     try:
         revision = current_revision(database)
     except SQLAlchemyError:
-        states: dict[Part, str] = {"database": "The database does not answer.", "migrations": _UNKNOWN}
+        states: dict[Part, str] = {"database": _AWAY, "migrations": _UNKNOWN}
     else:
         states = {"database": READY, "migrations": _migrations(revision)}
     return states | {"catalogue": _catalogue(planner)}
+
+
+def readiness_to_plan(planner: Planner) -> dict[Part, str]:
+    """Say of what plans need that it is ready; of the database what was last seen of it, without waiting for it."""
+    return {"database": _AWAY if planner.catalogues.is_away else READY, "catalogue": _catalogue(planner)}
 
 
 def _migrations(revision: str | None) -> str:

@@ -44,7 +44,7 @@ class Client:
 def test_no_accepted_request_is_lost(sqlite: Databases, workers: int) -> None:
     """Every request sent before a client is turned away is answered, and what it keeps is there afterwards."""
     url = sqlite.copy_of("seeded", migrate_and_seed)
-    with running(RIGFIT_DATABASE_URL=url, RIGFIT_DRAIN_S="2", RIGFIT_WORKERS=str(workers)) as service:
+    with running(RIGFIT_DATABASE_URL=url, RIGFIT_DRAIN_S="3", RIGFIT_WORKERS=str(workers)) as service:
         wait_until_ready(service.process, f"{service.address}/readyz")
         clients = [Client(service) for _ in range(4)]
         threads = [threading.Thread(target=client.run) for client in clients]
@@ -52,7 +52,7 @@ def test_no_accepted_request_is_lost(sqlite: Databases, workers: int) -> None:
             thread.start()
         assert eventually(lambda: all(len(client.kept) > 3 for client in clients))
         service.process.send_signal(signal.SIGTERM)
-        assert eventually(lambda: httpx2.get(f"{service.address}/readyz").status_code == 503, within_s=2)
+        assert eventually(lambda: httpx2.get(f"{service.address}/readyz").status_code == 503, within_s=3)
         assert "about to end" in expect_problem(httpx2.get(f"{service.address}/readyz"), "not-ready").detail
         for thread in threads:
             thread.join()

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.planning.readiness import READY, Part, readiness
+from service.planning.readiness import READY, Part, readiness, readiness_to_plan
 from service.shells.rest.problems import Refusal, responses
 from service.shells.rest.state import DatabaseState, DrainingState, PlannerState
 
@@ -56,13 +56,13 @@ def get_readiness(
 ) -> Readiness:
     """Answer while database, tables and catalogues can be used and the process is not about to end.
 
-    A balancer that shall keep sending questions while the database is away asks for `/readyz?exclude=database`.
+    A balancer that shall keep sending questions while the database is away asks for `/readyz?exclude=database`, which
+    does not wait for it.
     """
     if draining.has_begun:
         raise Refusal("not-ready", "process: It is about to end and takes no more requests in a moment.")
-    states = readiness(planner, database)
-    excluded = {*query.exclude, *(("migrations",) if "database" in query.exclude else ())}
-    missing = [f"{part}: {state}" for part, state in states.items() if state != READY and part not in excluded]
+    states = readiness_to_plan(planner) if "database" in query.exclude else readiness(planner, database)
+    missing = [f"{part}: {state}" for part, state in states.items() if state != READY and part not in query.exclude]
     if missing:
         raise Refusal("not-ready", " ".join(missing))
     return Readiness(checks=states)
