@@ -35,8 +35,8 @@ from service.planning.spill import spill_plan
 from service.planning.warnings import warnings_of
 
 
-def plan_of(findings: Findings) -> Plan:
-    """Shape everything found as the contract's Plan."""
+def plan_of(findings: Findings, *, in_words: bool = True) -> Plan:
+    """Shape everything found as the contract's Plan; in_words: with advice and explanation, else figures alone."""
     verdict, work = findings.verdict, work_of(findings)
     others = runners_up(findings)
     power, links = power_of(findings.rig, work), links_of(findings.rig, work)
@@ -58,9 +58,9 @@ def plan_of(findings: Findings) -> Plan:
         power=power,
         links=links,
         warnings=warnings_of(findings, hardware_warnings_of(findings.rig, work.mode)),
-        advice=advice_of(findings, others),
+        advice=advice_of(findings, others) if in_words else [],
         alternatives=[_alternative(each) for each in others],
-        explanation=[*explanation_of(findings, others), *hardware_steps(power, links)],
+        explanation=[*explanation_of(findings, others), *hardware_steps(power, links)] if in_words else [],
     )
 
 

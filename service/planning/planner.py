@@ -46,7 +46,7 @@ class Planner:
         return bool(self.catalogues.gpus.names.records) and bool(self.catalogues.models.search())
 
     def plan(self, request: PlanRequest, *, alone: bool = False) -> Plan:
-        """Answer one question; alone: without runners-up and the advice that comes of them.
+        """Answer one question; alone: without runners-up, advice and explanation.
 
         Raises PlanProblem: a name that is unknown, a value out of range, parts that exclude each other, or what
         the engine itself would refuse. What does not fit is an answer.

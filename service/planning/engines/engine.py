@@ -22,5 +22,5 @@ class EnginePlanning(Protocol):
     def answer(self, request: PlanRequest, sources: Sources, *, alone: bool = False) -> Answer:
         """Answer one question; raises PlanProblem as `Planner.plan` does. What does not fit is an answer.
 
-        alone: without runners-up and the advice that comes of them, for who compares rigs himself.
+        alone: without runners-up, advice and explanation, for who reads figures alone or compares rigs himself.
         """

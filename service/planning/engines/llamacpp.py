@@ -27,7 +27,7 @@ class LlamaCppPlanning:
     def answer(self, request: PlanRequest, sources: Sources, *, alone: bool = False) -> Answer:
         """Answer one question; raises PlanProblem."""
         found = findings_of(request, sources, alone=alone)
-        return Answer(plan_of(found), data_version(found))
+        return Answer(plan_of(found, in_words=not alone), data_version(found))
 
 
 def findings_of(request: PlanRequest, sources: Sources, *, alone: bool = False) -> Findings:

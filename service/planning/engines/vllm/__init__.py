@@ -10,7 +10,7 @@ from service.planning.sources import Sources
 class VllmPlanning:
     """Plans of vLLM."""
 
-    def answer(self, request: PlanRequest, sources: Sources, *, alone: bool = False) -> Answer:  # noqa: ARG002
+    def answer(self, request: PlanRequest, sources: Sources, *, alone: bool = False) -> Answer:
         """Answer one question; raises PlanProblem. No runners-up are looked for, with or without `alone`."""
         found = findings_of(request, sources)
-        return Answer(plan_of(found), data_version(found))
+        return Answer(plan_of(found, in_words=not alone), data_version(found))

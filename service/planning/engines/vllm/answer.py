@@ -40,8 +40,8 @@ _NAMES: Final[Mapping[str, Any]] = {"model": True, "rig": {"gpus"}}
 MOST_ALTERNATIVES: Final = 4
 
 
-def plan_of(findings: VllmFindings) -> Plan:
-    """Shape everything found as the contract's Plan."""
+def plan_of(findings: VllmFindings, *, in_words: bool = True) -> Plan:
+    """Shape everything found as the contract's Plan; in_words: with advice and explanation, else figures alone."""
     choice, verdict, work = findings.choice, findings.verdict, work_of(findings)
     power, links = power_of(findings.rig, work), links_of(findings.rig, work)
     workload = findings.request.workload.model_copy(update={"context_tokens": choice.context_tokens})
@@ -63,9 +63,9 @@ def plan_of(findings: VllmFindings) -> Plan:
         power=power,
         links=links,
         warnings=warnings_of(findings, hardware_warnings_of(findings.rig, work.mode)),
-        advice=advice_of(findings),
+        advice=advice_of(findings) if in_words else [],
         alternatives=list(alternatives_of(findings)),
-        explanation=[*explanation_of(findings), *hardware_steps(power, links)],
+        explanation=[*explanation_of(findings), *hardware_steps(power, links)] if in_words else [],
     )
 
 
