@@ -64,6 +64,11 @@ def test_pieces_are_aligned_as_the_backend_wants() -> None:
     assert Footprint(buffer_rules("cuda"), events, [65, 1], {}).bytes_for({}) == 256
 
 
+def test_an_empty_piece_may_be_given_back_behind_what_is_free() -> None:
+    """It lies where the buffer ended when it was taken, which is free again when it is given back."""
+    assert Footprint(HOST_RULES, [0, 1, ~0, ~1, 2], [32, 0, 64], {}).bytes_for({}) == 64
+
+
 def test_the_end_of_a_piece_can_be_given_back() -> None:
     """What remains keeps its address, and what follows fits behind it."""
     footprint = Footprint(HOST_RULES, [0, 1, 2, ~1], [1024, 256, 768], {1: 0})
