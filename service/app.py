@@ -16,7 +16,6 @@ from service.planning.batch.stored import stored_planner
 from service.planning.catalogues import StoredCatalogues
 from service.planning.model_hosts import RemoteModels
 from service.planning.planner import Planner
-from service.planning.process import seldom_collect
 from service.planning.queue.jobs import BatchJobs
 from service.planning.time_limit import OutOfTime
 from service.settings import Settings
@@ -95,7 +94,6 @@ def create_app(settings: Settings) -> FastAPI:
         app.state.batch_limits = Limits(rows=settings.max_batch_rows)
         app.state.batch_jobs = BatchJobs.of(database, settings)
         log.info("access", writing=_WRITES[settings.writes_without_key], reading=_READS[settings.require_key_to_read])
-        seldom_collect()
         log.info("ready", database=shown_url(database))
         try:
             with draining.on_sigterm():

@@ -29,12 +29,15 @@ def serve(host: str | None, port: int | None, workers: int | None) -> None:
 
 
 def application() -> "FastAPI":
-    """The application of one process, which logs as the settings say."""
+    """The application of one process, which logs as the settings say and seldom looks for cycles."""
     from service.app import create_app  # noqa: PLC0415 - a process that watches over others needs none
+    from service.planning.process import seldom_collect  # noqa: PLC0415
 
     chosen = settings()
     configure_logs(chosen)
-    return create_app(chosen)
+    app = create_app(chosen)
+    seldom_collect()
+    return app
 
 
 def serve_application(factory: str, chosen: Settings, *, host: str, port: int, workers: int) -> None:
