@@ -121,7 +121,8 @@ def _each(engine: str) -> Iterator[tuple[SpeedCase | None, tuple[str, str]]]:
 
 def _case(row: Mapping[str, Any]) -> SpeedCase:
     choice = placed(row["request"], day=row["date"])
-    workload, work = choice.question.workload, replace(work_of(choice), tuned=_tuned(row["source"]))
+    workload, threads = choice.question.workload, _threads(row, choice.question.rig.host.cpu)
+    work = replace(work_of(choice), tuned=_tuned(row["source"]), threads=threads)
     return SpeedCase(
         id=row["id"],
         group=row["group"],
@@ -131,7 +132,7 @@ def _case(row: Mapping[str, Any]) -> SpeedCase:
         source=row["source"],
         reference=row["request"]["model"],
         depth_tokens=workload.cached_tokens + workload.prompt_tokens + workload.output_tokens,
-        rig=choice.question.rig,
+        rig=_with_memory(choice.question.rig),
         work=work,
         speculates=_speculation(choice, work),
     )
@@ -152,6 +153,19 @@ def _speculation(choice: Choice, work: Work) -> Callable[[Processors], Speculati
     )
 
 
+def _threads(row: Mapping[str, Any], cpu: str | None) -> int | None:
+    """Threads that a source states, None where it says nothing."""
+    stated = _stated()["threads"]
+    found = stated.get(cpu, {}).get(row["metric"]) if row["source"] == stated["source"] else None
+    return None if found is None else int(found)
+
+
+def _with_memory(rig: Rig) -> Rig:
+    """The rig with the memory of its processor, where that is on the chip."""
+    bandwidth = _stated()["ram_bandwidth_bytes_per_s"].get(rig.host.cpu)
+    return rig if bandwidth is None else replace(rig, host=replace(rig.host, ram_bandwidth_bytes_per_s=bandwidth))
+
+
 def _tuned(source: str) -> bool | None:
     """Whether a build was made with 16-bit floats before that was the default, None where nothing is said."""
     return True if any(f"/{file}" in source for file in _sixteen_bit_files()) else None
@@ -159,7 +173,12 @@ def _tuned(source: str) -> bool | None:
 
 @cache
 def _sixteen_bit_files() -> tuple[str, ...]:
-    return tuple(json.loads(BUILD_OPTIONS.read_text("utf-8"))["GGML_SYCL_F16"]["on"])
+    return tuple(_stated()["GGML_SYCL_F16"]["on"])
+
+
+@cache
+def _stated() -> Mapping[str, Any]:
+    return dict(json.loads(BUILD_OPTIONS.read_text("utf-8")))
 
 
 def dated(stated: Mapping[str, Any], *, day: str | None) -> Mapping[str, Any]:

@@ -140,6 +140,9 @@ _PROCESSOR: Final = {
     "prefill_fraction": Prior(0.4, 0.5),
     "half_precision_factor": Prior(0.6, 0.4),
     "expert_rows": Prior(30.0),
+    "core_weights_per_s": Prior(28e9, 0.4),
+    "codebook_factor": Prior(2.0, 0.4),
+    "repacked_factor": Prior(0.7, 0.4),
     "prompt_s": Prior(1e-6),
     "prefill_kernel_s": Prior(2e-6),
 }

@@ -9,11 +9,13 @@ from benchmarks.calibration.priors import Prior
 _DECODE: Final = (
     "bandwidth_fraction", "multiprocessor_bytes", "cache_fraction", "attention_fraction", "unordered_factor",
     "scattered_factor", "unfused_factor", "kernel_s", "expert_kernel_s", "token_s", "device_s", "old_build_factor",
+    "core_weights_per_s",
 )  # fmt: skip
 _PREFILL: Final = (
     "prefill_fraction", "matrix_fraction", "unpacking_fraction", "superblock_factor", "half_precision_factor",
     "expert_rows", "prefill_attention_fraction", "prefill_unfused_factor", "prefill_kernel_s", "prompt_s",
     "ubatch_device_s", "pipelined_fraction", "slow_2023_factor", "slow_2024_factor", "slow_2025_factor",
+    "codebook_factor", "repacked_factor",
 )  # fmt: skip
 # errors beyond this count less and less: twice the scatter of one source's repeats over builds (speed study)
 _DECODE_SCATTER: Final = {"cuda": 0.05, "metal": 0.06, "rocm": 0.06, "vulkan": 0.06, "sycl": 0.1, "cpu": 0.2}

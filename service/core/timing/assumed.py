@@ -9,7 +9,8 @@ LINK_FRACTION: Final = 0.85
 # Two channels of DDR5-5600, what most desktop machines have.
 ASSUMED_RAM_BANDWIDTH_BYTES_PER_S: Final = 2 * 8 * 5600e6
 # Eight AVX2 cores at 4.5 GHz, 32 FP32 operations per cycle and core: processors are in no catalogue.
-ASSUMED_HOST_FP32_FLOPS: Final = 8 * 4.5e9 * 32
+ASSUMED_HOST_CORES: Final = 8
+ASSUMED_HOST_FP32_FLOPS: Final = ASSUMED_HOST_CORES * 4.5e9 * 32
 # Dense FP16 tensor rate that prompts reach where the FP32 rate of a card is not known. Source: speed study, one
 # efficiency for all cards has a median error of 34 %.
 TENSOR_RATE_FRACTION: Final = 0.6

@@ -33,6 +33,8 @@ class BackendConstants:
     prefill_kernel_s: per matrix and ubatch. prompt_s: per prompt. ubatch_device_s: per further card and ubatch.
     pipelined_fraction: part of a prompt that runs overlapped. slow_2023_factor, slow_2024_factor, slow_2025_factor: how
     much longer builds took before March 2024, October 2024 and October 2025.
+    Processors. core_weights_per_s: weights that one core multiplies for one token, 0 where reading alone counts.
+    codebook_factor, repacked_factor: time of types that are looked up, and of types laid out in rows together.
     Cards together. reduction_s, reduction_card_s: a step of a reduction, and what every card adds. staged_bytes_per_s:
     what all cards together copy through main memory. pair_s: a reduction over two cards by the engine's own kernel.
     expert_slice_s: for a stack of experts that is cut over cards, besides its kernel. row_s: a meeting in a split by
@@ -76,6 +78,9 @@ class BackendConstants:
     matrix_fraction: float = 0.0
     unpacking_fraction: float = 0.0
     superblock_factor: float = 1.0
+    core_weights_per_s: float = 0.0
+    codebook_factor: float = 1.0
+    repacked_factor: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from service.core.speed import Assumptions, Basis, Limit, Step
 from service.core.timing.constants import OLD_DECODE_BEFORE, REORDERED_SINCE
+from service.core.timing.host import reading_or_computing_s
 from service.core.timing.processor import Processor, Processors
 from service.core.timing.reductions import exchange_s, meeting_s
 from service.core.timing.work import Arrangement, Part, Work
@@ -142,7 +143,7 @@ def part_time(
     """
     keeps, rate = processor.limited.decode_fraction, processor.reading_bytes_per_s
     reading_s = (part.dense_bytes + work.experts_read(part, work.step_tokens)) / rate / keeps if rate else 0.0
-    reading_s *= scattering(work, processor)
+    reading_s = reading_or_computing_s(reading_s * scattering(work, processor), work, part, processor)
     if assumptions.fixed_s_per_device is not None:
         launches_s = assumptions.fixed_s_per_device
     else:

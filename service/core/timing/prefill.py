@@ -4,6 +4,7 @@ from datetime import date
 from math import sqrt
 
 from service.core.timing.constants import OLD_PREFILL, SUPERBLOCKS_SINCE, TUNED_SINCE
+from service.core.timing.host import prompt_factor
 from service.core.timing.processor import Processor, Processors
 from service.core.timing.reductions import exchange_s, meeting_s
 from service.core.timing.work import Part, Work
@@ -69,7 +70,8 @@ def stage_s(work: Work, part: Part, processor: Processor) -> float | None:
     keeps, slow = processor.limited.prefill_fraction, slowness(work, processor)
     rows = work.prompt_tokens / work.ubatches
     matrices_s = slow * matrices_flops(work, part, rows, processor) / (rates[work.weights.half_precision] * keeps)
-    matrices_s = matrices_s * missing_kernels(work, processor) + unpacking_s(work, part, rows, processor)
+    matrices_s *= missing_kernels(work, processor) * prompt_factor(work, processor)
+    matrices_s += unpacking_s(work, part, rows, processor)
     reading_s = work.ubatches * (part.dense_bytes + work.experts_read(part, rows)) / reading
     unfused = 1.0 if work.flash_attention else processor.constants.prefill_unfused_factor
     attention_s = slow * unfused * part.prompt_attention_flops / (attention * keeps)

@@ -95,8 +95,9 @@ class Work:
     """All of it: cards in the order in which they work, the host, and how they work together.
 
     queries: tokens of every stream in one step, more than one where drafts are verified. built: the date of the build,
-    None for the newest known. tuned: whether its products are made for matrix units, None for what builds of that date
-    have by default. copies: how many of a prompt's ubatches may be under way at once.
+    None for the newest known. threads: cores of the host that compute, None for those assumed. tuned: whether the
+    build's products are made for matrix units, None for what builds of that date have by default. copies: how many of a
+    prompt's ubatches may be under way at once.
     """
 
     cards: tuple[Part, ...]
@@ -112,6 +113,7 @@ class Work:
     flash_attention: bool = True
     built: date | None = None
     tuned: bool | None = None
+    threads: int | None = None
 
     @property
     def expert_stretch(self) -> float:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import date
+from math import hypot
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from service.core.speed import Assumptions
 from service.core.tensor_types import TENSOR_TYPE_BY_NAME
-from service.core.timing.assumed import ASSUMED_RAM_BANDWIDTH_BYTES_PER_S
+from service.core.timing.assumed import ASSUMED_HOST_CORES, ASSUMED_RAM_BANDWIDTH_BYTES_PER_S
 from service.core.timing.constants import CALIBRATION
 from service.core.timing.decode import Decode, decode, scattering
 from service.core.timing.work import Exchange, Part, Weights, Work
@@ -79,7 +80,8 @@ def test_main_memory_limits_what_lies_on_the_host() -> None:
     """Bytes on the host are read at the assumed bandwidth of main memory where none is stated."""
     step = step_of(work(part(dense_bytes=10**9), host=Part(gpu=None, dense_bytes=10**10)), A)
     reading = ASSUMED_RAM_BANDWIDTH_BYTES_PER_S * CALIBRATION.backends["cpu"].bandwidth_fraction
-    assert step.host_s == pytest.approx(1e10 / reading, rel=1e-3)
+    computing = CALIBRATION.backends["cpu"].core_weights_per_s * ASSUMED_HOST_CORES
+    assert step.host_s == pytest.approx(hypot(1e10 / reading, 2e10 / computing), rel=1e-3)
     assert step.limited_by == "host_memory"
 
 
