@@ -6,11 +6,12 @@ Sizes are binary (GiB, MiB), rates decimal; every figure is the whole board's.
 from datetime import date
 from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
-from service.contract.quantities import REQUEST, Flag, Text, Whole
+from service.contract.quantities import REQUEST, Flag, Text, Whole, no_truth
 
-Figure: TypeAlias = Annotated[float, Field(strict=True, gt=0, le=1e9)]
+# what is not much smaller can be divided by
+Figure: TypeAlias = Annotated[float, Field(strict=True, ge=1e-6, le=1e9)]
 Size: TypeAlias = Annotated[Whole, Field(ge=1, le=2**30)]
 Slug: TypeAlias = Annotated[str, Field(strict=True, pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=80)]
 
@@ -55,7 +56,7 @@ class CardFacts(BaseModel):
     power_connectors: Text | None = None
     slot_width: Literal["1", "2", "3", "SXM", "OAM", "SoC", "superchip"] | None = None
     pcie_gen: Annotated[Whole, Field(ge=1, le=7)] | None = None
-    pcie_lanes: Literal[1, 2, 4, 8, 16] | None = None
+    pcie_lanes: Annotated[Literal[1, 2, 4, 8, 16] | None, BeforeValidator(no_truth)] = None
     nvlink: Literal["none", "bridge", "mesh", "switch"] = "none"
     nvlink_total_bidirectional_gb_per_s: Figure | None = None
     nvlink_max_gpus: Annotated[Whole, Field(ge=2, le=1024)] | None = None

@@ -30,7 +30,7 @@ class DraftRequest(BaseModel):
     n_max: Annotated[Whole, Field(ge=0, le=1_000_000)] = Field(
         3, description="Tokens the draft proposes per step (--spec-draft-n-max)."
     )
-    acceptance_fraction: Annotated[float, Field(ge=0, le=1)] | None = Field(
+    acceptance_fraction: Annotated[float, Field(strict=True, ge=0, le=1)] | None = Field(
         None,
         description="Probability that a proposed token is accepted where all before it were: the first number behind "
         "'acc per pos' in llama-server's log; null: 0.84, as measured of draft layers over code and prose.",

@@ -19,6 +19,13 @@ def _whole(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+def no_truth(value: object) -> object:
+    """Pass on what is not true or false, which Python takes for 1 and 0; raises ValueError."""
+    if isinstance(value, bool):
+        raise ValueError("should be a number")  # noqa: TRY004 - pydantic makes findings of this kind alone
+    return value
+
+
 Whole: TypeAlias = Annotated[int, Field(strict=True), BeforeValidator(_whole)]
 Tokens: TypeAlias = Annotated[Whole, Field(ge=1, le=LARGEST_TOKENS)]
 TokensFromZero: TypeAlias = Annotated[Whole, Field(ge=0, le=LARGEST_TOKENS)]

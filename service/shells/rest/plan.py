@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import PlainTextResponse
 
@@ -14,7 +14,7 @@ from service.planning.cell_value import text_of_field
 from service.planning.row import csv_of_plan
 from service.shells.rest.media import JSON, require_json
 from service.shells.rest.problems import responses
-from service.shells.rest.state import PlanBytesState, PlannerState
+from service.shells.rest.state import PlannerState, plan_bytes_of
 
 router = APIRouter(tags=["plans"])
 
@@ -43,12 +43,13 @@ def json_response(plan: Plan) -> Response:
     response_description="The plan, whether it fits or not.",
     response_model=Plan,
     responses=responses(*BODY_PROBLEMS),
-    dependencies=[Depends(require_json)],
     openapi_extra={"requestBody": _BODY},
 )
-async def post_plan(request: Request, plans: PlanBytesState) -> Response:
+async def post_plan(request: Request) -> Response:
     """Answer one question: where every byte goes, whether it fits, how fast it will run. Nothing is stored."""
-    body = await request.body()
+    # called, not depended on: what the framework does for a dependency takes longer than reading the question
+    await require_json(request)
+    plans, body = plan_bytes_of(request), await request.body()
     # what was asked before is sent at once; what has to be planned must not hold up other connections
     answer = plans.again(body) or await run_in_threadpool(plans.plan, body)
     return Response(answer, media_type=JSON)

@@ -16,7 +16,8 @@ async def _planner(request: Request) -> Planner:
     return cast("Planner", request.app.state.planner)
 
 
-async def _plan_bytes(request: Request) -> PlanBytes:
+def plan_bytes_of(request: Request) -> PlanBytes:
+    """The kept plans of the application that a request was sent to."""
     return cast("PlanBytes", request.app.state.plan_bytes)
 
 
@@ -33,7 +34,6 @@ async def _draining(request: Request) -> Draining:
 
 
 PlannerState = Annotated[Planner, Depends(_planner)]
-PlanBytesState = Annotated[PlanBytes, Depends(_plan_bytes)]
 DatabaseState = Annotated[Engine, Depends(_database)]
 RemoteState = Annotated[RemoteModels, Depends(_remote)]
 DrainingState = Annotated[Draining, Depends(_draining)]

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.databases import Databases
-from tests.servers import served
+from service.planning.access.keys import make_key
+from service.planning.access.scopes import SCOPES
+from tests.databases import Databases, migrate_and_seed, opened
+from tests.servers import running, wait_until_ready
+from tests.structure.repository import ROOT
 
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
 COMMAND = Path(sys.executable).with_name("schemathesis")
@@ -25,12 +28,17 @@ def test_the_service_is_as_described(
     """Of at least 5,000 requests made from the document none fails a check; RIGFIT_TEST_EXAMPLES makes more of them."""
     # addresses of models are made up as well, and nothing is to be asked for them
     monkeypatch.setenv("RIGFIT_MODEL_HOSTS", ",")
-    report = tmp_path / "report.json"
-    with served(postgresql) as address:
+    report, url = tmp_path / "report.json", postgresql.copy_of("seeded", migrate_and_seed)
+    with opened(url) as database:
+        monkeypatch.setenv("RIGFIT_TEST_KEY", make_key(database, "conformance", SCOPES).text)
+    with running(RIGFIT_DATABASE_URL=url) as service:
+        wait_until_ready(service.process, f"{service.address}/readyz")
+        address = service.address
         arguments = ["--max-examples", EXAMPLES_AT_RANDOM, "--report", "json", "--report-json-path", str(report)]
         ran = subprocess.run(
             [COMMAND, "--config-file", CONFIGURATION, "run", f"{address}/openapi.json", *arguments],
             cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
             check=False,
             capture_output=True,
             text=True,
