@@ -13,7 +13,8 @@ PARTS = {"database": READY, "migrations": READY, "catalogue": READY}
 
 def states(database: Engine) -> dict[str, str]:
     """What is said of each part of a service on this database."""
-    return dict(readiness(Planner(StoredCatalogues(database, refresh_s=60)), database))
+    found = readiness(Planner(StoredCatalogues(database, refresh_s=60)), database)
+    return {str(part): state for part, state in found.items()}
 
 
 def at_revision(database: Engine, revision: str) -> Engine:
