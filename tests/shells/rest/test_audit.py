@@ -23,12 +23,9 @@ def client(databases: Databases) -> Iterator[TestClient]:
 
 def test_measurements_are_in_the_trail_once(client: TestClient) -> None:
     """Each figure with what became of it; the same text again adds nothing."""
-    for _ in range(2):
-        sent = client.post(
-            "/measurements?gpu=rtx-3090&source=lab",
-            content=as_markdown([row()], "ngl"),
-            headers={"content-type": "text/plain"},
-        )
+    text, headers = as_markdown([row()], "ngl"), {"content-type": "text/plain"}
+    sent, again = (client.post("/measurements?gpu=rtx-3090&source=lab", content=text, headers=headers) for _ in "ab")
+    assert (sent.status_code, again.status_code) == (201, 200)
     (measured,) = sent.json()["measurements"]
     (change,) = client.get(f"/audit?kind=measurement&entity={measured['id']}").json()["changes"]
     assert (change["action"], change["actor"], change["before"]) == ("create", "anonymous", None)
@@ -47,10 +44,10 @@ def test_models_are_in_the_trail_with_their_aliases(client: TestClient) -> None:
     assert client.get("/audit?actor=somebody").json() == {"changes": [], "next_before_id": None}
 
 
-@pytest.mark.parametrize("query", ["kind=plan", "limit=0", "limit=1001", "before_id=0", "entity=", "who=ci"])
-def test_what_cannot_be_asked_of_it(client: TestClient, query: str) -> None:
+def test_what_cannot_be_asked_of_it(client: TestClient) -> None:
     """A filter that means nothing is refused and not overlooked."""
-    expect_problem(client.get(f"/audit?{query}"), "invalid-request")
+    for query in ("kind=plan", "limit=0", "limit=1001", "before_id=0", "entity=", "who=ci"):
+        expect_problem(client.get(f"/audit?{query}"), "invalid-request")
 
 
 def test_it_is_not_for_everyone(sqlite: Databases) -> None:

@@ -14,6 +14,20 @@ from tests.shells.rest.local_client import local_client
 from tests.shells.rest.test_problems import expect_problem
 
 CARD: dict[str, Any] = dict(EXAMPLE_CARD)
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"slug": "Lab Card"}, "/slug"),
+    ({"vendor": "Voodoo"}, "/vendor"),
+    ({"vram_gib": 0}, "/vram_gib"),
+    ({"vram_gib": "24"}, "/vram_gib"),
+    ({"tdp_w": -1}, "/tdp_w"),
+    ({"bandwidth": 1}, "/bandwidth"),
+    ({"unified_memory": True}, ""),
+    ({"memory_policy": "macos"}, ""),
+    ({"unverified": ["colour"]}, ""),
+    ({"source_url": "ftp://x"}, "/source_url"),
+    ({"as_of": "soon"}, "/as_of"),
+    ({"name": None}, "/name"),
+]
 
 
 @pytest.fixture
@@ -57,39 +71,20 @@ def test_a_card_that_is_there_is_not_added_over(client: TestClient) -> None:
     expect_problem(client.post("/gpus", json=CARD | {"slug": "rtx-3090"}), "contradiction")
 
 
-@pytest.mark.parametrize(
-    "changed", [{"name": "GeForce RTX 3090"}, {"name": "3090"}, {"aliases": ["RTX 4090"]}], ids=str
-)
-def test_a_card_takes_nobodys_name(client: TestClient, changed: dict[str, Any]) -> None:
+def test_a_card_takes_nobodys_name(client: TestClient) -> None:
     """What means a card today goes on meaning it."""
     before = client.get("/gpus/3090").json()
-    expect_problem(client.post("/gpus", json=CARD | changed), "contradiction")
-    assert client.get("/gpus/3090").json() == before
-    expect_problem(client.get("/gpus/lab-card"), "unknown-gpu")
+    for changed in ({"name": "GeForce RTX 3090"}, {"name": "3090"}, {"aliases": ["RTX 4090"]}):
+        expect_problem(client.post("/gpus", json=CARD | changed), "contradiction")
+        assert client.get("/gpus/3090").json() == before
+        expect_problem(client.get("/gpus/lab-card"), "unknown-gpu")
 
 
-@pytest.mark.parametrize(
-    ("changed", "pointer"),
-    [
-        ({"slug": "Lab Card"}, "/slug"),
-        ({"vendor": "Voodoo"}, "/vendor"),
-        ({"vram_gib": 0}, "/vram_gib"),
-        ({"vram_gib": "24"}, "/vram_gib"),
-        ({"tdp_w": -1}, "/tdp_w"),
-        ({"bandwidth": 1}, "/bandwidth"),
-        ({"unified_memory": True}, ""),
-        ({"memory_policy": "macos"}, ""),
-        ({"unverified": ["colour"]}, ""),
-        ({"source_url": "ftp://x"}, "/source_url"),
-        ({"as_of": "soon"}, "/as_of"),
-        ({"name": None}, "/name"),
-    ],
-    ids=str,
-)
-def test_facts_that_are_none(client: TestClient, changed: dict[str, Any], pointer: str) -> None:
+def test_facts_that_are_none(client: TestClient) -> None:
     """A card is refused with the field that is wrong."""
-    problem = expect_problem(client.post("/gpus", json=CARD | changed), "invalid-request")
-    assert pointer in [error.pointer for error in problem.errors]
+    for changed, pointer in REFUSED:
+        problem = expect_problem(client.post("/gpus", json=CARD | changed), "invalid-request")
+        assert pointer in [error.pointer for error in problem.errors], changed
 
 
 def test_an_edit_says_what_it_was_made_from(client: TestClient) -> None:
