@@ -10,7 +10,7 @@ from typing import Final
 
 from service.core.engines.llamacpp.buffer_types import BufferRules
 from service.core.engines.llamacpp.compute.affine_pool import Peak, affine_peak
-from service.core.engines.llamacpp.compute.pool import ChunkedPool, Pool, furthest_address
+from service.core.engines.llamacpp.compute.pool import ChunkedPool, furthest_address, peak_of
 
 CELLS_PER_UNIT: Final = 64
 """Counts of cells must be multiples of it: some backends keep notes for so many cells at once."""
@@ -147,19 +147,6 @@ class Footprint:
     def _walk(self, sizes: Mapping[int, int]) -> int:
         """The furthest address of the events behind the lasting ones."""
         limit = self.rules.max_buffer_bytes
-        if limit is None and 0 not in sizes.values():
+        if limit is None:
             return furthest_address(self.rest, sizes, self.remains)
-        pool = Pool() if limit is None else ChunkedPool(limit)
-        take, give_back, remains = pool.alloc, pool.free, self.remains
-        addresses: dict[int, int] = {}
-        for event in self.rest:
-            if event < 0:
-                give_back(addresses[~event], sizes[~event])
-            elif event in remains:
-                whole, kept = remains[event], sizes[event]
-                addresses[event] = addresses[whole]
-                if sizes[whole] > kept:
-                    give_back(addresses[whole] + kept, sizes[whole] - kept)
-            else:
-                addresses[event] = take(sizes[event])
-        return pool.peak_bytes
+        return peak_of(ChunkedPool(limit), self.rest, sizes, self.remains, {})

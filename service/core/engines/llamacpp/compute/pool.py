@@ -4,7 +4,8 @@ Source: ggml_dyn_tallocr, ggml/src/ggml-alloc.c:100-346 (llama.cpp in llama-cpp-
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 _ENDLESS: Final = 2**62
@@ -22,10 +23,12 @@ class Pool:
 
     __slots__ = ("offsets", "peak_bytes", "sizes")
 
-    def __init__(self) -> None:
-        self.offsets = [0]
-        self.sizes = [_ENDLESS]
-        self.peak_bytes = 0
+    def __init__(
+        self, offsets: Sequence[int] = (0,), sizes: Sequence[int] = (_ENDLESS,), peak_bytes: int = 0
+    ) -> None:  # fmt: skip
+        self.offsets = list(offsets)
+        self.sizes = list(sizes)
+        self.peak_bytes = peak_bytes
 
     def alloc(self, size: int) -> int:
         """Address of `size` bytes; `size` is already a multiple of the alignment."""
@@ -76,15 +79,15 @@ class Pool:
 def furthest_address(  # noqa: C901, PLR0912 - for speed
     events: Sequence[int], sizes: Mapping[int, int], remains: Mapping[int, int]
 ) -> int:
-    """The furthest address of memory events in one buffer without limit; no piece may be empty.
+    """The furthest address of memory events in one buffer without limit.
 
     events: the number of a piece where it is taken, its complement where it is given back. sizes: bytes of each piece.
-    remains: pieces that are what is kept of another. What `Pool` does, in one loop, since no other one runs as often,
-    and with neighbours found by halving, as they are where every piece and every block has a place of its own.
+    remains: pieces that are what is kept of another. What `Pool` does, in one loop and with neighbours found by
+    halving, since no other loop runs as often. From where an empty piece becomes an empty block, `Pool` goes on.
     """
-    offsets, free, peak = [0], [_ENDLESS], 0
+    offsets, free, peak, further = [0], [_ENDLESS], 0, iter(events)
     addresses: dict[int, int] = {}
-    for event in events:
+    for event in further:
         if event < 0:
             offset, size = addresses[~event], sizes[~event]
         elif event in remains:
@@ -97,9 +100,8 @@ def furthest_address(  # noqa: C901, PLR0912 - for speed
             size, best_size = sizes[event], _ENDLESS
             best = last = len(free) - 1
             for i in range(last):
-                have = free[i]
-                if size <= have <= best_size:
-                    best, best_size = i, have
+                if size <= free[i] <= best_size:
+                    best, best_size = i, free[i]
             addresses[event] = offset = offsets[best]
             if best_size == size:
                 del offsets[best], free[best]
@@ -115,13 +117,37 @@ def furthest_address(  # noqa: C901, PLR0912 - for speed
             if offsets[at] == end:
                 free[at - 1] += free[at]
                 del offsets[at], free[at]
-        elif offsets[at] == end:
+        elif at < len(offsets) and offsets[at] == end:
             offsets[at] = offset
             free[at] += size
-        else:
+        elif size:
             offsets.insert(at, offset)
             free.insert(at, size)
+        else:
+            return peak_of(Pool(offsets, free, peak), chain([event], further), sizes, remains, addresses)
     return peak
+
+
+def peak_of(
+    pool: "Pool | ChunkedPool",
+    events: Iterable[int],
+    sizes: Mapping[int, int],
+    remains: Mapping[int, int],
+    addresses: dict[int, int],
+) -> int:
+    """The bytes that `pool` has after memory events, as `furthest_address` takes them; addresses: of what lives."""
+    take, give_back = pool.alloc, pool.free
+    for event in events:
+        if event < 0:
+            give_back(addresses[~event], sizes[~event])
+        elif event in remains:
+            whole, kept = remains[event], sizes[event]
+            addresses[event] = addresses[whole]
+            if sizes[whole] > kept:
+                give_back(addresses[whole] + kept, sizes[whole] - kept)
+        else:
+            addresses[event] = take(sizes[event])
+    return pool.peak_bytes
 
 
 class ChunkedPool:
