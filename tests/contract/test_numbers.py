@@ -12,7 +12,8 @@ from service.contract.validation import _REQUEST_MODELS
 
 # all text of an address is text, its numbers too
 OF_ADDRESSES = (MeasurementHints, MeasurementQuery)
-BODIES: list[type[BaseModel]] = [model for model in (*_REQUEST_MODELS, CardFacts) if model not in OF_ADDRESSES]
+REQUESTS: tuple[type[BaseModel], ...] = (*_REQUEST_MODELS, CardFacts)
+BODIES = [model for model in REQUESTS if model not in OF_ADDRESSES]
 
 
 def numbers() -> Iterator[tuple[type[BaseModel], str]]:
