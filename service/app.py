@@ -40,6 +40,7 @@ from service.shells.rest import (
 from service.shells.rest.answer_limit import AnswerLimit, out_of_time
 from service.shells.rest.body_limit import BodyLimit
 from service.shells.rest.gate import HEADER, Gate
+from service.shells.rest.kept_plans import KeptPlans
 from service.shells.rest.openapi import DESCRIPTION, describe, operation_id
 from service.shells.rest.plan_bytes import PlanBytes
 from service.shells.rest.problems import responses
@@ -137,6 +138,7 @@ def _mount(app: FastAPI, settings: Settings) -> None:
 def _guard(app: FastAPI, settings: Settings, draining: Draining) -> None:
     """Put what looks at every request in front of the application; what is added last is asked first."""
     app.add_exception_handler(OutOfTime, out_of_time)
+    app.add_middleware(KeptPlans)
     app.add_middleware(AnswerLimit, limit_s=settings.answer_s)
     app.add_middleware(
         BodyLimit,

@@ -72,3 +72,35 @@ def test_an_edited_card_changes_the_next_answer(client: TestClient) -> None:
     assert edited.status_code == 200, edited.text
     after = client.post("/plan", content=BODY, headers=JSON)
     assert after.json()["power"] != before.json()["power"]
+
+
+def test_what_is_sent_again_is_the_same_answer(client: TestClient) -> None:
+    """Headers and body are those of the first time, but for the request's own id."""
+    first, again = (client.post("/plan", content=BODY, headers=JSON) for _ in range(2))
+    assert first.content == again.content
+    assert dict(first.headers) | {"x-request-id": ""} == dict(again.headers) | {"x-request-id": ""}
+
+
+@pytest.mark.parametrize("media_type", ["application/json; charset=utf-8", "application/problem+json"])
+def test_other_spellings_of_a_kept_question_are_answered(client: TestClient, media_type: str) -> None:
+    """What the shortcut does not know takes the long way to the same answer."""
+    first = client.post("/plan", content=BODY, headers=JSON)
+    assert client.post("/plan", content=BODY, headers={"content-type": media_type}).content == first.content
+    assert client.post("/plan", content=iter([BODY[:10], BODY[10:]]), headers=JSON).content == first.content
+
+
+def test_the_shortcut_lets_nothing_pass_that_is_refused(client: TestClient) -> None:
+    """Another media type, a parameter that nobody reads and another method are refused as before."""
+    client.post("/plan", content=BODY, headers=JSON)
+    assert client.post("/plan", content=BODY, headers={"content-type": "text/plain"}).status_code == 415
+    assert client.post("/plan?x=1", content=BODY, headers=JSON).status_code == 422
+    assert client.put("/plan", content=BODY, headers=JSON).status_code == 405
+
+
+def test_kept_answers_are_counted_as_requests_of_their_address(client: TestClient) -> None:
+    """Metrics see them, under the address and as answers from memory."""
+    for _ in range(3):
+        client.post("/plan", content=BODY, headers=JSON)
+    text = client.get("/metrics").text
+    assert 'rigfit_http_requests_total{method="POST",route="/plan",status="200"} 3.0' in text
+    assert 'rigfit_kept_answers_total{engine="llama.cpp"} 2.0' in text
