@@ -3,8 +3,14 @@
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from service.core.timing.assumed import ASSUMED_HOST_FP32_FLOPS, ASSUMED_RAM_BANDWIDTH_BYTES_PER_S
+from service.core.engines.llamacpp.speed import Speed
+from service.core.timing.assumed import (
+    ASSUMED_HOST_CORES,
+    ASSUMED_HOST_FP32_FLOPS,
+    ASSUMED_RAM_BANDWIDTH_BYTES_PER_S,
+)
 from service.core.timing.fitted import FITTED_ON, SOURCE
+from service.core.timing.prefill import missing_kernels
 from service.core.timing.processor import Processor, Processors
 from service.core.timing.ranges import COVERAGE_FRACTION
 from service.core.timing.speculation import Speculation
@@ -117,6 +123,7 @@ def _speed_steps(findings: Findings) -> Iterator[str]:
     )
     if speed.speculation is not None:
         yield from _speculation_steps(speed.speculation)
+    yield from _kernel_steps(speed)
     yield from _range_steps(findings)
 
 
@@ -162,12 +169,24 @@ def _range_steps(findings: Findings) -> Iterator[str]:
         )
 
 
+def _kernel_steps(speed: Speed) -> Iterator[str]:
+    """Cards whose prompts a build of that date has no kernels of its own for."""
+    for processor in dict.fromkeys(speed.processors.cards):
+        longer = missing_kernels(speed.work, processor)
+        if longer > 1.0:
+            yield (
+                f"A build of that date has no kernels for prompts on the matrix units of {processor.name} or for these "
+                f"weights, unless it was built with other options than by default: their products take {longer:.1f} "
+                "times as long."
+            )
+
+
 def _host_steps(findings: Findings) -> Iterator[str]:
     host, rates = findings.rig.host, findings.speed.processors.host
     if host.ram_bandwidth_bytes_per_s is None and not any(gpu.unified_memory for gpu in findings.rig.gpus):
         yield (
             f"Main memory is assumed to move {ASSUMED_RAM_BANDWIDTH_BYTES_PER_S / 1e9:.1f} GB/s (two channels of "
-            f"DDR5-5600) and the processor to compute {ASSUMED_HOST_FP32_FLOPS / 1e12:.2f} TFLOPS: state "
-            "rig.host.ram_bandwidth_bytes_per_s for better figures."
+            f"DDR5-5600) and {ASSUMED_HOST_CORES} cores to compute {ASSUMED_HOST_FP32_FLOPS / 1e12:.2f} TFLOPS: "
+            "state rig.host.ram_bandwidth_bytes_per_s for better figures."
         )
     yield f"The host reads {(rates.reading_bytes_per_s or 0) / 1e9:.0f} GB/s of its memory in decode."
