@@ -149,6 +149,8 @@ def test_reading_can_need_a_key(reading_client: TestClient, database: Engine) ->
         assert reading_client.get(path).status_code == 200
     for key in keys:
         assert reading_client.post("/plan", json=QUESTION, headers=key).status_code == 200
+    # what was answered to others before lies ready, and is not given away either
+    expect_problem(reading_client.post("/plan", json=QUESTION), "unauthorized")
 
 
 def test_a_browser_is_asked_for_the_key(reading_client: TestClient, database: Engine) -> None:
