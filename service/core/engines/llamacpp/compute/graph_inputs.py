@@ -66,7 +66,7 @@ def graph_inputs(
     ctx = question.ctx
     if symbolic:
         far = SYMBOLS["base"]
-        ctx = replace(ctx, n_ctx=far, n_ctx_seq=far, n_ubatch=ctx.n_tokens)
+        ctx = replace(ctx, n_ctx=far, n_ctx_seq=far, n_batch=ctx.n_tokens, n_ubatch=ctx.n_tokens)
     op_offload = question.op_offload and any(buffer_rules(backend).offloads_ops for backend in question.backends)
     model, hp, slots, moved = question.model, question.hp, question.slots, question.tensor_location
     types_matter = types_matter and op_offload and (not slots.fully_offloaded or bool(moved))

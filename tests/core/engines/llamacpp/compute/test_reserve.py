@@ -55,6 +55,16 @@ def test_logits_of_the_server_are_those_of_its_streams() -> None:
     assert bench == pytest.approx((296.75 + 4) * MIB, abs=MIB / 2)
 
 
+def test_one_graph_stands_for_batches_that_are_passed_alike() -> None:
+    """Tokens per batch matter only as far as they limit those of a pass: same graph, same buffers."""
+    model = load_model("llama-3.1-8b:Q4_K_M")
+    long, short = (question(model, backends=("cuda",), n_batch=n_batch) for n_batch in (2048, 1024))
+    assert graph_inputs(long, symbolic=True) == graph_inputs(short, symbolic=True)
+    assert graph_inputs(long, symbolic=False) != graph_inputs(short, symbolic=False)
+    buffers = [buffers_of(graph_inputs(asked, symbolic=False), cells_by_kind(asked)) for asked in (long, short)]
+    assert buffers == [compute_buffers(long)] * 2
+
+
 def test_pipelines_keep_four_masks() -> None:
     """Two cards with a pipeline need three more masks and hidden states each than without."""
     model = load_model("llama-3.1-8b:Q4_K_M")
