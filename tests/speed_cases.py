@@ -9,6 +9,7 @@ from typing import Any
 
 from service.contract.engine import LlamaCppEngine
 from service.contract.validation import validate_request
+from service.core.engines.llamacpp.checkpoints import checkpoints_of
 from service.core.engines.llamacpp.drafting import draft_work
 from service.core.engines.llamacpp.question import Choice, Question
 from service.core.engines.llamacpp.work import work_of
@@ -51,6 +52,7 @@ class SpeedCase:
     depth_tokens: int
     rig: Rig
     work: Work
+    copies_s: float = 0.0
     speculates: Callable[[Processors], Speculation | None] | None = None
 
     @property
@@ -87,7 +89,7 @@ class SpeedCase:
             return None
         if self.metric == "ttft_s":
             prompt_s = prefill_s(self.work, rates)
-            return prompt_s + step.step_s if prompt_s else None
+            return prompt_s + step.step_s + self.copies_s if prompt_s else None
         return (self.work.streams if self.metric.startswith("aggregate") else 1) / step.step_s
 
 
@@ -121,6 +123,7 @@ def _each(engine: str) -> Iterator[tuple[SpeedCase | None, tuple[str, str]]]:
 
 def _case(row: Mapping[str, Any]) -> SpeedCase:
     choice = placed(row["request"], day=row["date"])
+    checkpoints = checkpoints_of(choice)
     workload, threads = choice.question.workload, _threads(row, choice.question.rig.host.cpu)
     work = replace(work_of(choice), tuned=_tuned(row["source"]), threads=threads)
     return SpeedCase(
@@ -134,6 +137,7 @@ def _case(row: Mapping[str, Any]) -> SpeedCase:
         depth_tokens=workload.cached_tokens + workload.prompt_tokens + workload.output_tokens,
         rig=_with_memory(choice.question.rig),
         work=work,
+        copies_s=checkpoints.copies_s if checkpoints else 0.0,
         speculates=_speculation(choice, work),
     )
 

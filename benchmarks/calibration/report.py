@@ -208,7 +208,8 @@ _MISSING = """\
 * **Prompts on SYCL**: one type of card. Products of 16-bit floats were an option of the build until June 2026: a plan
   takes what was the default. Types that are not laid out anew (IQ4_NL) and experts take longer than predicted.
 * **BF16 on Vulkan**, and models that fill the memory of two cards there: nine times slower than predicted.
-* **First tokens of a server**: what llama-server does besides the prompt, some tenths of a second, is not counted.
+* **First tokens of a server**: copies of caches that cannot be rolled back are counted at the mean rate of two
+  machines, one of them that of the rows above; queues, and kernels that a first request loads, are not.
 * **Processors**: their cores and memory channels are in no catalogue: eight cores and two channels are assumed, state
   the bandwidth of main memory. 26 of 28 figures of decode were measured with two to four threads.
 * **Memory that spills** out of a card into main memory is predicted from one machine, within a factor of two.

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import lru_cache
 
+from service.contract.estimate import Estimate
 from service.contract.plan import (
     Alternative,
     Command,
@@ -14,6 +15,7 @@ from service.contract.plan import (
     Plan,
 )
 from service.contract.speed import BreakdownStep, SpeedPlan
+from service.core.engines.llamacpp.checkpoints import CHECKPOINT_RANGE, checkpoints_of
 from service.core.engines.llamacpp.command import command_of
 from service.core.engines.llamacpp.flag import Flag
 from service.core.engines.llamacpp.needs import overhead_bytes
@@ -196,13 +198,25 @@ def _speed(findings: Findings) -> SpeedPlan | None:
     return SpeedPlan(
         decode_tokens_per_s=own,
         prefill_tokens_per_s=around(prompt / prefill_s, prompt_width) if prefill_s else None,
-        ttft_s=around(prefill_s + decode.step_s, prompt_width) if prefill_s else None,
+        ttft_s=_first_token(prefill_s + decode.step_s, findings) if prefill_s else None,
         aggregate_decode_tokens_per_s=own if streams == 1 else shown(decode_rate(findings, streams)),
         limited_by=decode.limited_by,
         basis=basis_of(findings) or decode.basis,
         breakdown=[BreakdownStep(what=step.what, s=step.s) for step in speed.steps],
         speculation=speculation_plan(findings),
         spill=spill_plan(findings),
+    )
+
+
+def _first_token(computed_s: float, findings: Findings) -> Estimate:
+    """Prompt and a step, and the copies that a server makes in between, which have a range of their own."""
+    computed = around(computed_s, findings.speed.prompt_width.fraction)
+    checkpoints = checkpoints_of(findings.choice)
+    if checkpoints is None:
+        return computed
+    (least, most), copies_s = CHECKPOINT_RANGE, checkpoints.copies_s
+    return Estimate(
+        low=computed.low + least * copies_s, mid=computed.mid + copies_s, high=computed.high + most * copies_s
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from service.core.engines.llamacpp.checkpoints import CHECKPOINT_BYTES_PER_S, checkpoints_of
 from service.core.engines.llamacpp.speed import Speed
 from service.core.timing.assumed import (
     ASSUMED_HOST_CORES,
@@ -124,6 +125,7 @@ def _speed_steps(findings: Findings) -> Iterator[str]:
     if speed.speculation is not None:
         yield from _speculation_steps(speed.speculation)
     yield from _kernel_steps(speed)
+    yield from _first_token_steps(findings)
     yield from _range_steps(findings)
 
 
@@ -138,6 +140,19 @@ def _speculation_steps(found: Speculation) -> Iterator[str]:
         f"It yields {terms}{' + ...' if found.tokens > 3 else ''} = {found.tokens_per_step:.2f} tokens on average, so "
         f"that a token takes {found.token_s * 1e3:.2f} instead of {found.plain_s * 1e3:.2f} ms; llama-server would "
         f"print a draft acceptance of {found.accepted_share:.2f}."
+    )
+
+
+def _first_token_steps(findings: Findings) -> Iterator[str]:
+    found = checkpoints_of(findings.choice)
+    if found is None or findings.speed.prefill_s is None:
+        return
+    yield (
+        f"Before the first token llama-server copies {found.size_bytes:,} bytes to main memory in "
+        + (f"{found.count} checkpoints" if found.count > 1 else "one checkpoint")
+        + f", as these caches cannot be rolled back: {found.copies_s * 1e3:.0f} ms at "
+        f"{CHECKPOINT_BYTES_PER_S / 1e9:.2f} GB/s, assumed after two measured machines; --ctx-checkpoints 0 goes "
+        "without them and computes every prompt of a conversation from its start."
     )
 
 
