@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import structlog
+from anyio import CapacityLimiter
 from fastapi import Depends, FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
@@ -43,6 +44,7 @@ from service.shells.rest.gate import HEADER, Gate
 from service.shells.rest.kept_plans import KeptPlans
 from service.shells.rest.openapi import DESCRIPTION, describe, operation_id
 from service.shells.rest.plan_bytes import PlanBytes
+from service.shells.rest.plan_threads import PLAN_THREADS
 from service.shells.rest.problems import responses
 from service.shells.rest.query import known_query
 from service.shells.rest.security_headers import SecurityHeaders
@@ -89,6 +91,7 @@ def create_app(settings: Settings) -> FastAPI:
             StoredCatalogues(database, settings.catalogue_refresh_s), remote=lambda: remote, observer=counters
         )
         app.state.plan_bytes = PlanBytes(planner)
+        app.state.plan_threads = CapacityLimiter(PLAN_THREADS)
         app.state.batch = processes = BatchProcesses(
             planner, partial(stored_planner, settings), settings.batch_processes
         )

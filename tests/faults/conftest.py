@@ -33,8 +33,11 @@ class KillablePostgres:
         deadline = time.monotonic() + 10
         while any(map(lives, processes)) and time.monotonic() < deadline:
             time.sleep(0.02)
-        # its package takes a process that nobody waited for as one that runs, and would start none
-        (Path(self.server.pgdata) / "postmaster.pid").unlink(missing_ok=True)
+        # a process that nobody has waited for yet counts as one that runs: its package would start none, and PostgreSQL
+        # would leave it the socket
+        folder = Path(self.server.pgdata)
+        for left in (folder / "postmaster.pid", *folder.glob(".s.PGSQL.*.lock")):
+            left.unlink(missing_ok=True)
 
     def start(self) -> None:
         """Start it; it recovers from its log, which on a busy machine may take longer than its package waits."""

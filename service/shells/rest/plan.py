@@ -3,7 +3,6 @@
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import PlainTextResponse
 
 from service.contract.plan import Plan
@@ -11,8 +10,10 @@ from service.contract.plan_query import PlanQuery, request_of_query
 from service.contract.problem import problem_of
 from service.core.problems import PlanProblem
 from service.planning.cell_value import text_of_field
+from service.planning.planner import Planner
 from service.planning.row import csv_of_plan
 from service.shells.rest.media import JSON, require_json
+from service.shells.rest.plan_threads import in_plan_thread
 from service.shells.rest.problems import responses
 from service.shells.rest.state import PlannerState, plan_bytes_of
 
@@ -51,7 +52,7 @@ async def post_plan(request: Request) -> Response:
     await require_json(request)
     plans, body = plan_bytes_of(request), await request.body()
     # what was asked before is sent at once; what has to be planned must not hold up other connections
-    answer = plans.again(body) or await run_in_threadpool(plans.plan, body)
+    answer = plans.again(body) or await in_plan_thread(request, plans.plan, body)
     return Response(answer, media_type=JSON)
 
 
@@ -63,12 +64,16 @@ async def post_plan(request: Request) -> Response:
     responses=responses(*PLAN_PROBLEMS)
     | {200: {"content": {"text/csv": {"schema": {"type": "string"}}, "text/plain": {"schema": {"type": "string"}}}}},
 )
-def get_plan(query: Annotated[PlanQuery, Query()], planner: PlannerState) -> Response:
+async def get_plan(request: Request, query: Annotated[PlanQuery, Query()], planner: PlannerState) -> Response:
     """Answer one question stated as query parameters, for spreadsheets.
 
     `format=csv` gives a header and one row; `field=decode_tokens_per_s` one bare value, for `WEBSERVICE()`,
     `IMPORTDATA()` and shells.
     """
+    return await in_plan_thread(request, _answer, query, planner)
+
+
+def _answer(query: PlanQuery, planner: Planner) -> Response:
     try:
         return _stated(planner.plan(request_of_query(query)), query)
     except PlanProblem as refused:

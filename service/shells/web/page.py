@@ -12,6 +12,7 @@ from service.contract.problem import Problem, problem_of
 from service.core.problems import PlanProblem
 from service.planning.context_curve import context_curve
 from service.planning.planner import Planner
+from service.shells.rest.plan_threads import in_plan_thread
 from service.shells.rest.state import PlannerState
 from service.shells.web import controls
 from service.shells.web.answer import BASES, VERDICTS, answer_of, supply_w
@@ -26,22 +27,34 @@ _files = StaticFiles(directory=FOLDER / "static")
 
 
 @router.get("/")
-def get_page(request: Request, planner: PlannerState) -> Response:
+async def get_page(request: Request, planner: PlannerState) -> Response:
     """The form of the question that the address states, with its answer."""
+    return await in_plan_thread(request, _page, request, planner)
+
+
+def _page(request: Request, planner: Planner) -> Response:
     question = read_question(request.query_params.multi_items())
     return render("page.html", origin=origin(request), **(_form(question, planner) | _answer(question, planner)))
 
 
 @router.get("/answer")
-def get_answer(request: Request, planner: PlannerState) -> Response:
+async def get_answer(request: Request, planner: PlannerState) -> Response:
     """The answer to the question that the address states, as a part of the page; a problem is one too."""
+    return await in_plan_thread(request, _part, request, planner)
+
+
+def _part(request: Request, planner: Planner) -> Response:
     question = read_question(request.query_params.multi_items())
     return render("answer.html", origin=origin(request), **_answer(question, planner))
 
 
 @router.get("/answer/chart")
-def get_chart(request: Request, planner: PlannerState) -> Response:
+async def get_chart(request: Request, planner: PlannerState) -> Response:
     """Memory and speed over the context, as a part of the answer; empty where no other context can be asked for."""
+    return await in_plan_thread(request, _chart, request, planner)
+
+
+def _chart(request: Request, planner: Planner) -> Response:
     question = read_question(request.query_params.multi_items())
     try:
         asked = question.request()
