@@ -1,8 +1,11 @@
 """A process that answers many questions: how many there may be, and how often it looks for cycles."""
 
 import os
+import platform
 import subprocess
 import sys
+
+import pytest
 
 from service.planning.process import processors
 
@@ -15,6 +18,30 @@ seldom_collect()
 print(gc.get_freeze_count() > 0, all(now > then for now, then in zip(gc.get_threshold(), before)), gc.isenabled())
 """
 
+HEAPS = """
+import ctypes
+import sys
+from threading import Barrier, Thread
+from service.planning.process import share_one_heap
+
+if sys.argv[1] == "shared":
+    share_one_heap()
+together = Barrier(4)
+
+def work():
+    kept = [bytes(4096) for _ in range(100)]
+    together.wait()
+
+threads = [Thread(target=work) for _ in range(4)]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+libc = ctypes.CDLL(None)
+libc.malloc_info(0, ctypes.c_void_p.in_dll(libc, "stdout"))
+libc.fflush(None)
+"""
+
 
 def test_no_more_processes_than_processors() -> None:
     """Those that this process may use, of those that there are."""
@@ -25,3 +52,14 @@ def test_cycles_are_looked_for_seldom_but_still() -> None:
     """What is there already is left out, and what comes later is still collected."""
     shown = subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, check=True)
     assert shown.stdout.split() == ["True", "True", "True"]
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has heaps to share")
+def test_threads_share_one_heap() -> None:
+    """Memory of every thread comes from the first heap, of which there would be more otherwise."""
+    shown = {
+        how: subprocess.run([sys.executable, "-c", HEAPS, how], capture_output=True, text=True, check=True).stdout
+        for how in ("shared", "apart")
+    }
+    assert shown["shared"].count("<heap nr=") == 1
+    assert shown["apart"].count("<heap nr=") > 1

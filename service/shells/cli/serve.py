@@ -31,8 +31,9 @@ def serve(host: str | None, port: int | None, workers: int | None) -> None:
 def application() -> "FastAPI":
     """The application of one process, which logs as the settings say and seldom looks for cycles."""
     from service.app import create_app  # noqa: PLC0415 - a process that watches over others needs none
-    from service.planning.process import seldom_collect  # noqa: PLC0415
+    from service.planning.process import seldom_collect, share_one_heap  # noqa: PLC0415
 
+    share_one_heap()
     chosen = settings()
     configure_logs(chosen)
     app = create_app(chosen)
