@@ -15,6 +15,13 @@ from tests.shells.rest.test_problems import expect_problem
 
 WRITERS = 60
 MODEL = "llama-3.1-8b:Q4_K_M"
+# what plans besides POST /plan, with its body
+OTHER_QUESTIONS: tuple[tuple[str, str, Any], ...] = (
+    ("GET", f"/plan?model={MODEL}&gpus=rtx-3090&context_tokens=4096", None),
+    ("GET", f"/answer?model={MODEL}&gpus=rtx-3090&context_tokens=4096", None),
+    ("POST", "/plan/curves", {"model": MODEL, "rig": {"gpus": ["rtx-3090"]}, "workload": {"context_tokens": 4096}}),
+    ("POST", "/compare", {"models": [MODEL], "rigs": ["rtx-3090", "rtx-4090"], "contexts": [4096]}),
+)
 # a question that nobody has asked yet is computed; one that was asked before would be answered from memory
 contexts = count(4096, 256)
 
@@ -150,6 +157,7 @@ def test_a_database_that_stands_still_holds_up_no_plan(postgres: KillablePostgre
             # beyond the time after which the catalogue is looked at again
             slowest_s = max(timed_plan_s(client) for _ in range(20))
             started_s = time.monotonic()
+            assert {client.request(*asked[:2], json=asked[2]).status_code for asked in OTHER_QUESTIONS} == {200}
             assert client.get("/readyz", params={"exclude": "database"}).status_code == 200
             assert max(slowest_s, time.monotonic() - started_s) < 3
             assert 201 not in written

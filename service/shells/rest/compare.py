@@ -2,11 +2,12 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 
 from service.contract.compare import CompareRequest, Comparison
 from service.planning.compare import comparison_of, csv_of_comparison
 from service.shells.rest.media import require_json
+from service.shells.rest.plan_threads import in_plan_thread
 from service.shells.rest.problems import responses
 from service.shells.rest.state import PlannerState
 
@@ -26,9 +27,14 @@ Format = Annotated[Literal["json", "csv"], Query(description="json, or csv: a he
     | {200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
     dependencies=[Depends(require_json)],
 )
-def post_compare(request: CompareRequest, planner: PlannerState, format: Format = "json") -> Response:  # noqa: A002
+async def post_compare(
+    request: Request,
+    asked: CompareRequest,
+    planner: PlannerState,
+    format: Format = "json",  # noqa: A002
+) -> Response:
     """Answer every combination of what varies; a combination that cannot be answered says why in its row."""
-    table = comparison_of(request, planner)
+    table = await in_plan_thread(request, comparison_of, asked, planner)
     if format == "csv":
         return Response(csv_of_comparison(table), media_type="text/csv; charset=utf-8")
     return Response(table.model_dump_json(), media_type="application/json")

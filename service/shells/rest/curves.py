@@ -1,6 +1,6 @@
 """GET /plans/{id}/curves and POST /plan/curves: what charts draw."""
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends, Request, Response
 
 from service.contract.curves import Curves
 from service.contract.request import PlanRequest
@@ -9,6 +9,7 @@ from service.planning.curves import curves_of
 from service.planning.saved import find_plan
 from service.shells.rest.media import require_json
 from service.shells.rest.plan import BODY_PROBLEMS, PLAN_PROBLEMS
+from service.shells.rest.plan_threads import in_plan_thread
 from service.shells.rest.problems import Refusal, responses
 from service.shells.rest.state import DatabaseState, PlannerState
 
@@ -23,9 +24,9 @@ router = APIRouter(tags=["plans"])
     responses=responses(*BODY_PROBLEMS),
     dependencies=[Depends(require_json)],
 )
-def post_curves(request: PlanRequest, planner: PlannerState) -> Response:
+async def post_curves(request: Request, asked: PlanRequest, planner: PlannerState) -> Response:
     """Say how speed and memory of one plan move with depth, users and context. Nothing is stored."""
-    return _json(curves_of(planner.plan, request))
+    return _json(await in_plan_thread(request, curves_of, planner.plan, asked))
 
 
 @router.get(

@@ -1,11 +1,12 @@
 """POST /recommend: which rigs do what is asked."""
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends, Request, Response
 
 from service.contract.recommend import Recommendations, RecommendRequest
 from service.planning.recommend import recommend
 from service.shells.rest.media import require_json
 from service.shells.rest.plan import BODY_PROBLEMS
+from service.shells.rest.plan_threads import in_plan_thread
 from service.shells.rest.problems import responses
 from service.shells.rest.state import PlannerState
 
@@ -20,9 +21,10 @@ router = APIRouter(tags=["plans"])
     responses=responses(*BODY_PROBLEMS),
     dependencies=[Depends(require_json)],
 )
-def post_recommend(request: RecommendRequest, planner: PlannerState) -> Response:
+async def post_recommend(request: Request, asked: RecommendRequest, planner: PlannerState) -> Response:
     """Find rigs of up to eight catalogue cards, of one kind or two, that run the model as fast as asked, within limits.
 
     Prices are yours to give. That no rig does it is an answer, with what comes nearest.
     """
-    return Response(recommend(request, planner).model_dump_json(), media_type="application/json")
+    found = await in_plan_thread(request, recommend, asked, planner)
+    return Response(found.model_dump_json(), media_type="application/json")

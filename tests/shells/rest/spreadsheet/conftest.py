@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.databases import Databases
+from tests.marking import mark_folder
 from tests.servers import served
 
 DRIVER = Path(__file__).with_name("recalculate.py")
@@ -29,11 +30,7 @@ PROFILE = """<?xml version="1.0" encoding="UTF-8"?>
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what needs LibreOffice, and keep it together in one process."""
-    here = Path(__file__).parent
-    for item in items:
-        if item.path.is_relative_to(here):
-            item.add_marker(pytest.mark.spreadsheet)
-            item.add_marker(pytest.mark.xdist_group("spreadsheet"))
+    mark_folder(items, Path(__file__).parent, "spreadsheet")
 
 
 def office_python() -> str:

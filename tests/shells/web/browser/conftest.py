@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 
 from tests.databases import Databases
+from tests.marking import mark_folder
 from tests.servers import served
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
@@ -35,11 +36,7 @@ def chromium_path() -> str:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what needs the browser, and keep it together in one process."""
-    here = Path(__file__).parent
-    for item in items:
-        if item.path.is_relative_to(here):
-            item.add_marker(pytest.mark.browser)
-            item.add_marker(pytest.mark.xdist_group("browser"))
+    mark_folder(items, Path(__file__).parent, "browser")
 
 
 @pytest.fixture(scope="package")
