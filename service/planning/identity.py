@@ -15,7 +15,7 @@ from service.planning.findings import Findings
 ID_PREFIX = "pln_"
 DIGEST_CHARACTERS = 32
 # moves with every change of a rule or constant that can change an answer
-RULES_VERSION = f"llama.cpp of llama-cpp-python 0.3.36, rules 3, speeds of {FITTED_ON}"
+RULES_VERSION = f"llama.cpp of llama-cpp-python 0.3.36, rules 4, speeds of {FITTED_ON}"
 
 # what a request says by names, which are resolved first
 _NAMES: Final[Mapping[str, Any]] = {"model": True, "rig": {"gpus"}, "engine": {"draft", "mmproj"}}
