@@ -47,12 +47,14 @@ from service.shells.rest.plan_bytes import PlanBytes
 from service.shells.rest.plan_threads import PLAN_THREADS
 from service.shells.rest.problems import responses
 from service.shells.rest.query import known_query
+from service.shells.rest.rate_limits import RateLimits
 from service.shells.rest.security_headers import SecurityHeaders
 from service.shells.serving.access_log import access_log
 from service.shells.serving.draining import CloseWhileDraining, Draining
 from service.shells.serving.metrics import Metrics
 from service.shells.serving.observed import Observed
 from service.shells.serving.patience import Patience
+from service.shells.serving.rate_exchange import exchanging
 from service.shells.web import page, sign_in
 from service.store.database import open_database, shown_url
 
@@ -80,6 +82,7 @@ def create_app(settings: Settings) -> FastAPI:
     """Build the application; the database is opened when it starts and closed when it ends."""
     draining = Draining(settings.drain_s)
     counters = Metrics()
+    limits = RateLimits.of(settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, object]]:
@@ -100,8 +103,9 @@ def create_app(settings: Settings) -> FastAPI:
         log.info("access", writing=_WRITES[settings.writes_without_key], reading=_READS[settings.require_key_to_read])
         log.info("ready", database=shown_url(database))
         try:
-            with draining.on_sigterm():
-                yield {"patience": Patience.of(settings)}
+            async with exchanging(limits, database):
+                with draining.on_sigterm():
+                    yield {"patience": Patience.of(settings)}
         finally:
             processes.close()
             database.dispose()
@@ -113,7 +117,7 @@ def create_app(settings: Settings) -> FastAPI:
     )  # fmt: skip
     app.state.draining = draining
     app.state.metrics = counters
-    _guard(app, settings, draining)
+    _guard(app, settings, draining, limits)
     _mount(app, settings)
     describe(app)
     # around everything, the answer to what fails included
@@ -138,7 +142,7 @@ def _mount(app: FastAPI, settings: Settings) -> None:
             app.include_router(router)
 
 
-def _guard(app: FastAPI, settings: Settings, draining: Draining) -> None:
+def _guard(app: FastAPI, settings: Settings, draining: Draining, limits: RateLimits | None) -> None:
     """Put what looks at every request in front of the application; what is added last is asked first."""
     app.add_exception_handler(OutOfTime, out_of_time)
     app.add_middleware(KeptPlans)
@@ -150,7 +154,7 @@ def _guard(app: FastAPI, settings: Settings, draining: Draining) -> None:
         max_batch_bytes=settings.max_batch_bytes,
     )
     # a body is read for those alone who may send it
-    app.add_middleware(Gate, settings=settings)
+    app.add_middleware(Gate, settings=settings, limits=limits)
     if settings.cors_origins:
         # around the gate: a browser asks first whether it may send a key at all
         app.add_middleware(CORSMiddleware, allow_origins=settings.cors_origins, **_ACROSS_ORIGINS)

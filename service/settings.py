@@ -162,10 +162,11 @@ class Settings(BaseSettings):
     """Who may change catalogues without an API key: `local`, this machine itself until the first key is made."""
 
     rate_limit_per_address: RateText | None = None
-    """What one address may ask without a key: `600/minute`; an explicit plan is one unit. Each process counts alone."""
+    """What one address may ask without a key: `600/minute`; an explicit plan is one unit. All processes of a PostgreSQL
+    count together, up to what passes within two seconds; on SQLite each counts alone."""
 
     rate_limit_per_key: RateText | None = None
-    """What one key may ask: `6000/minute`; requests with a key do not count for their address."""
+    """What one key may ask: `6000/minute`, counted likewise; requests with a key do not count for their address."""
 
     trusted_proxies: Names = ()
     """Addresses or networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed; by default none is."""

@@ -220,3 +220,18 @@ class SlackMarkTable(Table):
 
     mark: Mapped[str] = mapped_column(String(64), primary_key=True)
     expires_at: Mapped[datetime]
+
+
+class RateUseTable(Table):
+    """What a caller took of his rate, over all processes: the moment at which it is worked off; gone soon after that.
+
+    policy: what the rate is for. caller: digest of a key's id or of an address.
+    """
+
+    __tablename__ = "rate_uses"
+    __table_args__ = (Index("ix_rate_uses_changed_at", "changed_at"),)
+
+    policy: Mapped[str] = mapped_column(String(16), primary_key=True)
+    caller: Mapped[str] = mapped_column(String(32), primary_key=True)
+    until: Mapped[datetime]
+    changed_at: Mapped[datetime]

@@ -13,7 +13,9 @@ from service.shells.slack.once import Seen
 from service.store.tables import SlackMarkTable
 from tests.structure.repository import ROOT, python_files
 
-_WALL_CLOCK = re.compile(r"\btime\.time(?:_ns)?\(|\b(?:datetime|date)\.(?:now|utcnow|today)\(|\bfunc\.now\(")
+_WALL_CLOCK = re.compile(
+    r"\btime\.time(?:_ns)?\(|\b(?:datetime|date)\.(?:now|utcnow|today)\(|\bfunc\.(?:now|clock_timestamp)\("
+)
 # where a day, or a moment that people read, is meant; or an age that several machines judge, by the database's clock
 DATED = {
     "service/planning/access/keys.py",
@@ -25,6 +27,7 @@ DATED = {
     "service/store/batch_tables.py",
     "service/store/batch_workers.py",
     "service/store/batches.py",
+    "service/store/rate_uses.py",
     "service/store/tables.py",
 }
 YEARS = timedelta(days=3650)

@@ -3,12 +3,14 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from itertools import count
 from typing import Any
 
 import httpx2
 import pytest
 
+from service.planning.access.shared_rates import EXCHANGE_S
 from tests.faults.conftest import KillablePostgres
 from tests.servers import RunningService, running, wait_until_ready
 from tests.shells.rest.test_problems import expect_problem
@@ -170,3 +172,44 @@ def test_a_database_that_stands_still_holds_up_no_plan(postgres: KillablePostgre
         assert set(written) <= {201, 503}
         assert eventually(lambda: client.post("/plans", json=question()).status_code == 201)
         assert client.get("/readyz").status_code == 200
+
+
+def test_rates_hold_without_the_database(postgres: KillablePostgres) -> None:
+    """Two services count together, each alone while the database is away, and together again when it is back."""
+    shared = {
+        "RIGFIT_DATABASE_URL": postgres.url,
+        "RIGFIT_RATE_LIMIT_PER_ADDRESS": "10/hour",
+        "RIGFIT_TRUSTED_PROXIES": "127.0.0.1",
+    }
+
+    def asked(client: httpx2.Client, address: str) -> httpx2.Response:
+        started_s = time.monotonic()
+        answer = client.post("/plan", json=question(), headers={"x-forwarded-for": address})
+        assert time.monotonic() - started_s < 3
+        return answer
+
+    def left(client: httpx2.Client, address: str) -> int:
+        return int(asked(client, address).headers["ratelimit"].split(";")[1].removeprefix("r="))
+
+    with ExitStack() as ending:
+        services = [ending.enter_context(running(**shared)) for _ in range(2)]
+        ending.callback(postgres.start)
+        one, other = (ending.enter_context(client_of(service)) for service in services)
+        for service in services:
+            wait_until_ready(service.process, f"{service.address}/readyz")
+        assert [left(one, "10.0.0.1") for _ in range(6)] == [9, 8, 7, 6, 5, 4]
+        time.sleep(2 * EXCHANGE_S + 0.5)
+        assert left(other, "10.0.0.1") == 3
+        postgres.kill()
+        assert [asked(one, "10.0.0.2").status_code for _ in range(11)] == [200] * 10 + [429]
+        assert [asked(other, "10.0.0.2").status_code for _ in range(11)] == [200] * 10 + [429]
+        assert [asked(other, "10.0.0.1").status_code for _ in range(4)] == [200] * 3 + [429]
+        postgres.start()
+        assert eventually(lambda: one.get("/readyz").status_code == 200)
+        for address in map("10.0.1.{}".format, range(5)):
+            left(one, address)
+            time.sleep(2 * EXCHANGE_S + 0.5)
+            if left(other, address) == 8:
+                break
+        else:
+            pytest.fail("the processes do not count together again")

@@ -31,11 +31,11 @@ class Gate:
     Requests that need no key and show none pass at once where no rate is set. The keys are `app.state.keys`.
     """
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, limits: RateLimits | None) -> None:
         self.app = app
         self._reading_needs_key = settings.require_key_to_read
         self._writes_without_key = settings.writes_without_key
-        self._limits = RateLimits.of(settings)
+        self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, with its caller, or refuse it."""

@@ -1,5 +1,7 @@
 """Refuses callers that ask more than their share, and tells the others what is left of it."""
 
+import hashlib
+from collections.abc import Mapping
 from ipaddress import IPv6Address, ip_address
 from math import ceil
 from typing import Final
@@ -12,16 +14,20 @@ from service.planning.access.rate import Rate, Standing, Throttle
 from service.settings import Settings
 from service.shells.rest.caller import Caller
 
+_ADDRESS, _KEY = "address", "key"
+_DIGEST_CHARACTERS: Final = 32
 # an end user has a whole /64 of addresses. Source: RFC 6177, 2
 _OWN_PREFIX: Final = 64
 
 
 class RateLimits:
-    """A rate per key, and one per address for who shows none; counted by this process for itself."""
+    """A rate per key, and one per address for who shows none; counted by this process, `throttles`."""
 
     def __init__(self, per_address: str | None, per_key: str | None) -> None:
-        self._addresses = None if per_address is None else Throttle(Rate.of(per_address))
-        self._keys = None if per_key is None else Throttle(Rate.of(per_key))
+        rates = {_ADDRESS: per_address, _KEY: per_key}
+        self.throttles: Mapping[str, Throttle] = {
+            policy: Throttle(Rate.of(rate)) for policy, rate in rates.items() if rate is not None
+        }
 
     @classmethod
     def of(cls, settings: Settings) -> "RateLimits | None":
@@ -35,9 +41,10 @@ class RateLimits:
         cost = cost_of(scope["method"], scope["path"].removeprefix(scope.get("root_path", "")))
         if cost == 0:
             return None
-        if caller is not None and caller.key_id is not None:
-            return None if self._keys is None else Charge("key", self._keys, caller.key_id, cost)
-        return None if self._addresses is None else Charge("address", self._addresses, _place(scope), cost)
+        key_id = None if caller is None else caller.key_id
+        policy, who = (_ADDRESS, _place(scope)) if key_id is None else (_KEY, key_id)
+        throttle = self.throttles.get(policy)
+        return None if throttle is None else Charge(policy, throttle, _digest(policy, who), cost)
 
 
 class Charge:
@@ -83,6 +90,11 @@ class Charge:
             await send(message)
 
         return send_with_headers
+
+
+def _digest(policy: str, who: str) -> str:
+    """What a caller is counted as, here and in the database; addresses themselves are kept nowhere."""
+    return hashlib.sha256(f"{policy} {who}".encode()).hexdigest()[:_DIGEST_CHARACTERS]
 
 
 def _place(scope: Scope) -> str:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from service.planning.access import rate
 from service.planning.access.costs import COSTS, FREE, cost_of
 from service.planning.access.rate import Rate, Throttle
+from service.planning.access.use import Use
 
 
 class Clock:
@@ -22,6 +23,13 @@ class Clock:
 def throttle_of(text: str) -> tuple[Throttle, Clock]:
     clock = Clock()
     return Throttle(Rate.of(text), clock), clock
+
+
+def reporting(text: str) -> tuple[Throttle, Clock]:
+    """A throttle that reports to others from now on."""
+    throttle, clock = throttle_of(text)
+    assert throttle.report().uses == {}
+    return throttle, clock
 
 
 @pytest.mark.parametrize(
@@ -87,6 +95,60 @@ def test_no_window_holds_more_than_twice_the_quota(asked: list[tuple[float, int]
             passed.append((clock.now_s, cost))
         recent = [units for moment, units in passed if moment > clock.now_s - 60]
         assert sum(recent) <= 120
+
+
+def test_what_was_learned_counts_as_if_it_had_passed_here() -> None:
+    """What others let through is added to what passed here meanwhile."""
+    throttle, clock = reporting("60/minute")
+    throttle.charge("a", 10)
+    report = throttle.report()
+    assert (report.uses["a"].added_s, report.uses["a"].until_s) == (10, clock.now_s + 10)
+    throttle.charge("a", 5)
+    throttle.learned(report, {"a": 40.0, "b": 60.0})
+    assert throttle.charge("a", 1).remaining == 60 - 40 - 5 - 1
+    assert throttle.charge("b", 1).wait_s == pytest.approx(1)
+    assert throttle.report().uses["a"].added_s == 6
+
+
+def test_a_report_that_reached_nobody_is_told_later() -> None:
+    """Together with what passed since, until that is too long ago to be added up."""
+    throttle, clock = reporting("60/minute")
+    throttle.charge("a", 10)
+    throttle.returned(throttle.report())
+    clock.now_s += 1
+    throttle.charge("a", 5)
+    late = throttle.report()
+    assert late.uses["a"].added_s == 15
+    assert late.uses["a"].until_s == clock.now_s + 14
+    throttle.returned(late)
+    clock.now_s += rate.ALONE_AFTER_S
+    alone = throttle.report()
+    assert (alone.uses["a"].added_s, alone.uses["a"].until_s) == (0, late.uses["a"].until_s)
+    throttle.learned(alone, {})
+    throttle.charge("a", 5)
+    assert throttle.report().uses["a"].added_s == 5
+
+
+def test_reports_of_callers_beyond_the_most_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the others cannot be told, memory has an end too."""
+    monkeypatch.setattr(rate, "MOST_CALLERS", 2)
+    throttle, _ = reporting("10/second")
+    for caller in ("a", "b", "a", "c"):
+        throttle.charge(caller, 4)
+    assert set(throttle.report().uses) == {"a", "c"}
+
+
+@given(st.lists(st.tuples(st.floats(0, 30), st.floats(0.01, 40)), min_size=1, max_size=30), st.floats(900, 1100))
+def test_many_charges_are_told_as_one(charges: list[tuple[float, float]], used_until_s: float) -> None:
+    """Whatever was used before, their sum makes the same of it as one after the other."""
+    now_s, expected, use = 1000.0, used_until_s, None
+    for pause_s, cost_s in charges:
+        now_s += pause_s
+        expected = max(expected, now_s) + cost_s
+        one = Use(added_s=cost_s, until_s=now_s + cost_s)
+        use = one if use is None else use.then(one)
+    assert use is not None
+    assert use.after(used_until_s) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,21 @@
 """429 over HTTP: who is counted, what is told, and whom no header deceives."""
 
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from itertools import cycle
 
 import httpx2
 import pytest
+from sqlalchemy import select
 from starlette.testclient import TestClient
 
 from service.app import create_app
 from service.planning.access.key_text import new_key
 from service.planning.access.keys import make_key
+from service.planning.access.shared_rates import EXCHANGE_S
 from service.settings import Settings
+from service.store.tables import RateUseTable
 from tests.databases import Databases, migrate_and_seed, opened
 from tests.servers import running, wait_until_ready
 from tests.shells.rest.test_problems import expect_problem
@@ -106,3 +111,35 @@ def test_a_trusted_proxy_says_for_whom_it_asks(sqlite: Databases) -> None:
                 hops = ("10.0.0.1", "10.0.0.2", "10.9.9.9, 10.0.0.2")
                 seen[trusted] = [client.get("/gpus", headers={"x-forwarded-for": hop}).status_code for hop in hops]
     assert seen == {"": [200, 429, 429], "127.0.0.0/8": [200, 200, 429]}
+
+
+def test_processes_of_one_database_count_together(postgresql: Databases) -> None:
+    """Two real servers, asked in turns, let through what one would, and at most what comes in two exchanges more."""
+    url, quota, asked_per_s, asking_s = postgresql.copy_of("seeded", migrate_and_seed), 40, 20, 5.0
+    with ExitStack() as ending:
+        clients = []
+        for _ in range(2):
+            server = ending.enter_context(
+                running(RIGFIT_DATABASE_URL=url, RIGFIT_RATE_LIMIT_PER_ADDRESS=f"{quota}/minute")
+            )
+            wait_until_ready(server.process, f"{server.address}/readyz")
+            clients.append(ending.enter_context(httpx2.Client(base_url=server.address)))
+        began_s, answers, took_s = time.monotonic(), [], 0.0
+        turns = cycle(clients)
+        while took_s < asking_s:
+            answers.append(next(turns).get("/gpus/rtx-3090"))
+            took_s = time.monotonic() - began_s
+            time.sleep(max(0.0, len(answers) / asked_per_s - took_s))
+        passed = [answer for answer in answers if answer.status_code == 200]
+        came_back = quota * took_s / 60
+        assert quota <= len(passed) <= quota + came_back + 2 * EXCHANGE_S * asked_per_s < len(answers)
+        time.sleep(EXCHANGE_S)
+        waits_s = [int(client.get("/gpus/rtx-3090").headers["retry-after"]) for client in clients]
+        assert abs(waits_s[0] - waits_s[1]) <= 2
+        # what passed beyond the quota is waited for too
+        assert max(waits_s) <= (len(passed) - quota + 1) * 60 / quota + 1
+        time.sleep(max(waits_s))
+        assert clients[0].get("/gpus/rtx-3090").status_code == 200
+        with opened(url) as database, database.connect() as connection:
+            rows = connection.execute(select(RateUseTable.policy, RateUseTable.caller)).all()
+        assert [(row.policy, "127.0.0.1" in row.caller) for row in rows] == [("address", False)]
