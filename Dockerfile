@@ -3,11 +3,13 @@
 FROM python:3.13-slim-trixie AS build
 WORKDIR /src
 
-COPY requirements.txt requirements-build.txt ./
+# requirements-tracing.txt adds what RIGFIT_TRACES needs: docker build --build-arg REQUIREMENTS=requirements-tracing.txt
+ARG REQUIREMENTS=requirements.txt
+COPY requirements.txt requirements-tracing.txt requirements-build.txt ./
 RUN python -m venv /opt/build \
     && /opt/build/bin/pip install --no-cache-dir --require-hashes --no-deps --only-binary :all: -r requirements-build.txt \
     && python -m venv /opt/rigfit \
-    && /opt/rigfit/bin/pip install --no-cache-dir --require-hashes --no-deps --only-binary :all: -r requirements.txt
+    && /opt/rigfit/bin/pip install --no-cache-dir --require-hashes --no-deps --only-binary :all: -r "$REQUIREMENTS"
 
 COPY pyproject.toml ./
 COPY service service

@@ -55,6 +55,7 @@ from service.shells.serving.metrics import Metrics
 from service.shells.serving.observed import Observed
 from service.shells.serving.patience import Patience
 from service.shells.serving.rate_exchange import exchanging
+from service.shells.serving.tracing import tracing_of
 from service.shells.web import page, sign_in
 from service.store.database import open_database, shown_url
 
@@ -83,6 +84,7 @@ def create_app(settings: Settings) -> FastAPI:
     draining = Draining(settings.drain_s)
     counters = Metrics()
     limits = RateLimits.of(settings)
+    tracing = tracing_of(settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, object]]:
@@ -91,7 +93,9 @@ def create_app(settings: Settings) -> FastAPI:
         app.state.keys = KeyRing(database)
         app.state.remote = remote = RemoteModels(settings)
         app.state.planner = planner = Planner(
-            StoredCatalogues(database, settings.catalogue_refresh_s), remote=lambda: remote, observer=counters
+            StoredCatalogues(database, settings.catalogue_refresh_s),
+            remote=lambda: remote,
+            observer=tracing.observer(counters),
         )
         app.state.plan_bytes = PlanBytes(planner)
         app.state.plan_threads = CapacityLimiter(PLAN_THREADS)
@@ -104,7 +108,7 @@ def create_app(settings: Settings) -> FastAPI:
         log.info("ready", database=shown_url(database))
         try:
             async with exchanging(limits, database):
-                with draining.on_sigterm():
+                with draining.on_sigterm(), tracing.exporting(database):
                     yield {"patience": Patience.of(settings)}
         finally:
             processes.close()
@@ -113,7 +117,7 @@ def create_app(settings: Settings) -> FastAPI:
     app = FastAPI(
         title="Rigfit", version="0.1.0", summary="Will this model fit on these GPUs, and how fast will it run?",
         description=DESCRIPTION, lifespan=lifespan, redoc_url=None, docs_url=None,
-        generate_unique_id_function=operation_id,
+        generate_unique_id_function=operation_id, telemetry=tracing.telemetry,
     )  # fmt: skip
     app.state.draining = draining
     app.state.metrics = counters
@@ -122,7 +126,7 @@ def create_app(settings: Settings) -> FastAPI:
     describe(app)
     # around everything, the answer to what fails included
     stack = SecurityHeaders(app.build_middleware_stack(), is_behind_tls=settings.behind_tls)
-    app.middleware_stack = Observed(stack, counters, access_log(settings))
+    app.middleware_stack = Observed(stack, counters, access_log(settings), tracing)
     return app
 
 

@@ -71,11 +71,13 @@ class Planner:
 
     def _timed(self, request: PlanRequest, *, alone: bool) -> Answer:
         check_time()
-        started_s = time.perf_counter()
+        started_s, verdict = time.perf_counter(), None
         try:
-            return self._corrected(request, alone=alone)
+            answer = self._corrected(request, alone=alone)
+            verdict = answer.plan.verdict
+            return answer
         finally:
-            self._observer.planned(request.engine.name, time.perf_counter() - started_s)
+            self._observer.planned(request.engine.name, time.perf_counter() - started_s, verdict)
 
     def _corrected(self, request: PlanRequest, *, alone: bool) -> Answer:
         request = with_preset(request)

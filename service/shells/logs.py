@@ -10,10 +10,12 @@ from service.shells.rest.trace import CURRENT
 
 
 def _name_request(_: object, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Say of which request an event is."""
+    """Say of which request an event is, and of which trace."""
     trace = CURRENT.get()
     if trace is not None:
         event["request_id"] = trace.request_id
+        if trace.trace_id is not None:
+            event["trace_id"] = trace.trace_id
     return event
 
 

@@ -75,6 +75,9 @@ class Image:
                 case "WORKDIR":
                     self.workdir = instruction.text
                     Path(self.here(self.workdir)).mkdir(parents=True, exist_ok=True)
+                case "ARG":
+                    name, _, value = instruction.text.partition("=")
+                    self.environment[name] = value
                 case "ENV":
                     pairs = (word.partition("=") for word in instruction.words())
                     self.environment |= {name: self._value(value) for name, _, value in pairs}

@@ -73,6 +73,16 @@ def test_the_health_check_tells_up_from_down(image: Image, address: str) -> None
         image.run([word.replace(":8000", f":{free_port()}") for word in command])
 
 
+def test_traces_are_refused_where_their_packages_are_not(image: Image) -> None:
+    """The image as it is built by default says how to get them, and does not serve without."""
+    command = image.command(type(last("CMD"))("CMD", '["rigfit", "serve"]'))
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        image.run(command, RIGFIT_TRACES="true")
+    assert refused.value.returncode == 2
+    assert "requirements-tracing.txt" in refused.value.stderr
+    assert "Traceback" not in refused.value.stderr
+
+
 def test_nothing_is_written_outside_its_data(image: Image, address: str) -> None:
     """Nothing could be, and after all of that nothing but the database was: no cache, no byte code."""
     assert httpx2.get(f"{address}/readyz", timeout=20).status_code == 200

@@ -22,6 +22,7 @@ DATED = {
     "service/planning/access/ring.py",
     "service/shells/cli/keys.py",
     "service/shells/serving/access_log.py",
+    "service/shells/serving/child_spans.py",
     "service/shells/slack/once.py",
     "service/store/batch_chunks.py",
     "service/store/batch_tables.py",

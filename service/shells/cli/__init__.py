@@ -108,7 +108,8 @@ def serve(
     """Serve the HTTP interface."""
     from service.shells.cli.serve import serve as run  # noqa: PLC0415
 
-    run(host, port, workers)
+    with exit_on_problem(as_json=False):
+        run(host, port, workers)
 
 
 @app.command()

@@ -8,6 +8,7 @@ from service.settings import Settings, settings
 from service.shells.logs import configure_logs
 from service.shells.serving.metrics_folder import shared_folder
 from service.shells.serving.options import server_options
+from service.shells.serving.tracing import tracing_of
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -17,8 +18,13 @@ APPLICATION = f"{__name__}:application"
 
 
 def serve(host: str | None, port: int | None, workers: int | None) -> None:
-    """Serve until interrupted, at the address and in as many processes as given or as the settings say."""
+    """Serve until interrupted, at the address and in as many processes as given or as the settings say.
+
+    Raises Unsupported where traces are wanted and cannot be exported.
+    """
     chosen = settings()
+    # said before processes are started, which would each fail on it
+    tracing_of(chosen)
     serve_application(
         APPLICATION,
         chosen,

@@ -18,6 +18,10 @@ class Trace:
 
     request_id: str
     problem: str | None = None
+    trace_id: str | None = None
+    """The caller's or this service's trace, in hexadecimal, where traces are kept."""
+    spans: int = 0
+    """Spans of what was done for it, those that found no room included."""
 
 
 CURRENT: ContextVar[Trace | None] = ContextVar("request", default=None)

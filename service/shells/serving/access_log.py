@@ -9,7 +9,7 @@ import orjson
 from service.settings import Settings
 
 # probes ask every few seconds; they are told of where they are refused
-_PROBED: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+PROBED: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 
 
 def access_log(settings: Settings) -> "AccessLog | None":
@@ -26,15 +26,23 @@ class AccessLog:
         self._as_json = as_json
 
     def write(
-        self, *, method: str, path: str, status: int, duration_s: float, client: str | None, request_id: str
+        self,
+        *,
+        method: str,
+        path: str,
+        status: int,
+        duration_s: float,
+        client: str | None,
+        request_id: str,
+        trace_id: str | None,
     ) -> None:
         """Tell of one request; `path` as it was sent, percent-encoded."""
-        if status < 400 and path in _PROBED:
+        if status < 400 and path in PROBED:
             return
         at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         if not self._as_json:
-            line = f"{at} [info     ] {method} {path} {status} {duration_s * 1000:.1f} ms id={request_id}\n"
-            sys.stderr.write(line)
+            ids = f"id={request_id}" if trace_id is None else f"id={request_id} trace={trace_id}"
+            sys.stderr.write(f"{at} [info     ] {method} {path} {status} {duration_s * 1000:.1f} ms {ids}\n")
             return
         event = {
             "event": "request",
@@ -47,4 +55,6 @@ class AccessLog:
             "level": "info",
             "timestamp": at,
         }
+        if trace_id is not None:
+            event["trace_id"] = trace_id
         sys.stderr.write(orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE).decode())

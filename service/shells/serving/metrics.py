@@ -90,7 +90,7 @@ class Metrics:
         """Count a problem."""
         self._problems.labels(slug).inc()
 
-    def planned(self, engine: str, duration_s: float) -> None:
+    def planned(self, engine: str, duration_s: float, verdict: str | None) -> None:  # noqa: ARG002 - an Observer's
         """Count a plan that was computed."""
         self._plan_s.labels(engine).observe(duration_s)
 

@@ -1,4 +1,4 @@
-"""The outermost layer: gives every request its id, and tells metrics and log of it."""
+"""The outermost layer: gives every request its id, and tells metrics, log and traces of it."""
 
 from time import perf_counter
 
@@ -7,6 +7,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.shells.rest.trace import CURRENT, HEADER, Trace, request_id_of
 from service.shells.serving.access_log import AccessLog
 from service.shells.serving.metrics import Metrics
+from service.shells.serving.tracing import Tracing
 
 UNMATCHED = "unmatched"
 
@@ -14,10 +15,11 @@ UNMATCHED = "unmatched"
 class Observed:
     """ASGI application around another, which sees also what fails there."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, log: AccessLog | None) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, log: AccessLog | None, tracing: Tracing) -> None:
         self.app = app
         self.metrics = metrics
         self.log = log
+        self.tracing = tracing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on; its answer bears the id."""
@@ -27,12 +29,14 @@ class Observed:
         started_s = perf_counter()
         trace = Trace(request_id_of(scope["headers"]))
         CURRENT.set(trace)
+        self.tracing.began(trace)
         status = 500
 
         async def marked_send(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                self.tracing.answers(trace, scope)
                 message["headers"] = [*message.get("headers", ()), (HEADER, trace.request_id.encode())]
             await send(message)
 
@@ -56,4 +60,5 @@ class Observed:
                 duration_s=duration_s,
                 client=client[0] if client else None,
                 request_id=trace.request_id,
+                trace_id=trace.trace_id,
             )

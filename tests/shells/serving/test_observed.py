@@ -20,6 +20,7 @@ from service.settings import Settings
 from service.shells.serving.access_log import AccessLog
 from service.shells.serving.metrics import Metrics
 from service.shells.serving.observed import Observed
+from service.shells.serving.tracing import Untraced
 from tests.databases import Databases, migrate_and_seed
 from tests.faults.test_database_away import eventually
 from tests.servers import running, wait_until_ready
@@ -181,7 +182,7 @@ def test_observing_costs_microseconds() -> None:
     async def take_nothing() -> Message:
         return {"type": "http.request"}
 
-    observed = Observed(answer, Metrics(), AccessLog(as_json=True))
+    observed = Observed(answer, Metrics(), AccessLog(as_json=True), Untraced())
     headers = [(b"host", b"rigfit"), (b"accept", b"*/*"), (b"content-type", b"application/json")]
 
     def timed_s(app: Any) -> float:
