@@ -73,7 +73,7 @@ _WRITES = {
 # no credentials: cookies are for the page of this service alone
 _ACROSS_ORIGINS: dict[str, Any] = {
     "allow_methods": ["DELETE", "GET", "PATCH", "POST", "PUT"],
-    "allow_headers": ["Authorization", "Content-Type", "If-Match", HEADER],
+    "allow_headers": ["Authorization", "Content-Type", "Idempotency-Key", "If-Match", HEADER],
     "expose_headers": ["Content-Disposition", "ETag", "Location", "RateLimit", "RateLimit-Policy", "Retry-After"],
 }
 _READS = {False: "open to everyone who reaches this service", True: "needs a key"}

@@ -18,6 +18,7 @@ _ROWS = (
     ("forbidden", "Forbidden", 403, "The key that was sent has not the scope that this address needs."),
     ("forbidden-host", "Forbidden host", 403, "Models are not fetched from this host."),
     ("header-too-large", "Header too large", 431, "The request's address and header fields are longer than is read."),
+    ("idempotency-key-reused", "Idempotency key reused", 422, "This Idempotency-Key stands for another upload."),
     ("internal-error", "Internal error", 500, "The service failed; the same request may be tried again."),
     ("invalid-request", "Invalid request", 422, "The request is not JSON, or a field has no such meaning or value."),
     ("method-not-allowed", "Method not allowed", 405, "This address does not answer that HTTP method."),

@@ -80,5 +80,16 @@ class BatchWorkerTable(Table):
     seen_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
+class BatchMarkTable(Table):
+    """What a caller calls a job by, as a digest, and the digest of what was asked."""
+
+    __tablename__ = "batch_marks"
+    __table_args__ = (Index("ix_batch_marks_batch_id", "batch_id"),)
+
+    mark: Mapped[str] = mapped_column(String(64), primary_key=True)
+    asked: Mapped[str] = mapped_column(String(64))
+    batch_id: Mapped[str] = mapped_column(ForeignKey("batches.id", ondelete="CASCADE"))
+
+
 METADATA: Final = Table.metadata
 """All tables of this release, those of tables.py included."""

@@ -3,6 +3,7 @@
 import hashlib
 import secrets
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple, cast
@@ -17,9 +18,11 @@ from service.planning.queue.entries import enqueue_upload
 from service.planning.queue.kinds import Answered
 from service.planning.queue.lines import lines_of
 from service.planning.queue.release import RULES
+from service.planning.queue.sent_once import KeyReused, SentOnce
 from service.planning.queue.uploads import KINDS
 from service.settings import Settings
 from service.store.batch_chunks import chunks_with_results
+from service.store.batch_marks import BatchMark, batch_mark, keep_mark
 from service.store.batch_workers import silent_since, workers_seen
 from service.store.batches import (
     CANCELLED,
@@ -57,6 +60,10 @@ class TooManyBatches(PlanProblem):
     slug = "rate-limited"
 
 
+class _SentMeanwhile(Exception):
+    """Another process kept the same upload at this moment: what was begun is undone."""
+
+
 class Result(NamedTuple):
     """The answers of a job as bytes in pieces, read from the database as they are taken."""
 
@@ -79,11 +86,11 @@ class BatchJobs:
         silence = timedelta(seconds=settings.worker_silence_s)
         return cls(database=database, most_unfinished=settings.max_batches, silence=silence)
 
-    def submit(self, content: bytes, kind: str, form: str | None = None) -> Batch:
+    def submit(self, content: bytes, kind: str, form: str | None = None, once: SentOnce | None = None) -> Batch:
         """Keep an upload for workers to answer; once this returns nothing of it can be lost.
 
-        kind: one of KINDS; form: what a table is given back as where that is another. Raises Unsupported for a database
-        without a queue, TooManyBatches.
+        kind: one of KINDS; form: what a table is given back as where that is another; once: under which it is one job
+        for as long as that is kept. Raises Unsupported for a database without a queue, TooManyBatches, KeyReused.
         """
         self._require_queue()
         entry = BatchEntry(
@@ -94,12 +101,34 @@ class BatchJobs:
             content=content,
             digest=hashlib.sha256(content).hexdigest(),
         )
+        if once is None:
+            self._keep(entry)
+            return self.batch(entry.id)
+        mark = BatchMark(mark=once.mark, asked=_asked(entry), batch_id=entry.id)
+        # of several that come at once one is kept, and the others find it
+        while (kept := self._sent_before(mark)) is None:
+            with suppress(_SentMeanwhile):
+                self._keep(entry, mark)
+        return self.batch(kept.batch_id)
+
+    def _keep(self, entry: BatchEntry, mark: BatchMark | None = None) -> None:
         with transaction(self.database) as session:
             if unfinished_count(session) >= self.most_unfinished:
                 raise TooManyBatches(f"{self.most_unfinished:,} batches wait already: send this one later.")
             keep_batch(session, entry)
+            if mark is not None and not keep_mark(session, mark):
+                raise _SentMeanwhile
             enqueue_upload(session, Turn(batch_id=entry.id, restarts=0), RULES)
-        return self.batch(entry.id)
+
+    def _sent_before(self, mark: BatchMark) -> BatchMark | None:
+        with Session(self.database) as session:
+            kept = batch_mark(session, mark.mark)
+        if kept is not None and kept.asked != mark.asked:
+            raise KeyReused(
+                f"This Idempotency-Key stands for another upload, which became {kept.batch_id}: send a new key with "
+                "what is new, and the same key only with the same bytes and parameters."
+            )
+        return kept
 
     def batch(self, batch_id: str) -> Batch:
         """How far a job is; raises NoSuchBatch."""
@@ -166,6 +195,11 @@ def _found(session: Session, batch_id: str) -> StoredBatch:
     if stored is None:
         raise NoSuchBatch(f"There is no batch {batch_id[:80]!r}.")
     return stored
+
+
+def _asked(entry: BatchEntry) -> str:
+    """Digest of an upload and of what is wanted of it."""
+    return hashlib.sha256(f"{entry.kind} {entry.form} {entry.digest}".encode()).hexdigest()
 
 
 def _address(batch_id: str) -> str:

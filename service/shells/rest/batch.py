@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal, cast
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
@@ -25,7 +25,9 @@ from service.planning.batch.xlsx_reading import read_xlsx
 from service.planning.batch.xlsx_template import template
 from service.planning.batch.xlsx_writing import xlsx_chunks
 from service.planning.queue.jobs import BatchJobs
+from service.planning.queue.sent_once import SentOnce
 from service.shells.rest.batches import JobsState
+from service.shells.rest.caller import who_of
 from service.shells.rest.media import CSV, JSON, JSONL, XLSX, is_json, is_lines, media_type_of, unsupported_media
 from service.shells.rest.problems import responses
 from service.shells.rest.state import PlannerState
@@ -36,6 +38,12 @@ TableForm = Literal["csv", "xlsx"]
 _FORMS: Final[dict[str, TableForm]] = {CSV: "csv", XLSX: "xlsx"}
 _FORMAT: Final = "How the rows of a table are given back; by default as they came."
 _QUEUE: Final = "Keep what is sent for workers to answer, and answer 202 at once."
+_ONCE: Final = (
+    "With queue: a text of your choice under which this upload is one batch, however often you send it, for as long as "
+    "that batch is kept. What is answered at once is kept nowhere and needs none."
+)
+# what HTTP allows in a field's value, less what no two readers agree on. Source: RFC 9110, 5.5
+OnceHeader = Annotated[str | None, Header(alias="Idempotency-Key", pattern=r"^[\x21-\x7e]{1,255}$", description=_ONCE)]
 _QUEUED: Final[dict[str, Any]] = {
     "model": Batch,
     "description": "A batch that workers answer.",
@@ -76,7 +84,15 @@ _OTHER_BODIES: Final[dict[str, Any]] = {
     response_description="One plan or problem for each request, in their order; or the rows, with answers behind them.",
     response_model=list[BatchLine],
     response_model_exclude_unset=True,
-    responses=responses("invalid-request", "not-ready", "rate-limited", "too-large", "unsupported", "unsupported-media")
+    responses=responses(
+        "idempotency-key-reused",
+        "invalid-request",
+        "not-ready",
+        "rate-limited",
+        "too-large",
+        "unsupported",
+        "unsupported-media",
+    )
     | {200: {"content": {kind: {"schema": body["schema"]} for kind, body in _OTHER_BODIES.items()}}, 202: _QUEUED},
     openapi_extra={
         "requestBody": {
@@ -95,6 +111,7 @@ async def post_batch(
     jobs: JobsState,
     form: Annotated[TableForm | None, Query(alias="format", description=_FORMAT)] = None,
     queue: Annotated[bool, Query(description=_QUEUE)] = False,
+    once: OnceHeader = None,
 ) -> Response:
     """Answer many questions over all processors; what comes in goes out as it is answered.
 
@@ -113,7 +130,8 @@ async def post_batch(
     if documents_as is not None and form is not None:
         raise InvalidRequest("JSON is answered as it came; format is for tables.", fields=("format",))
     if queue:
-        return await run_in_threadpool(_queued, content, documents_as or came_as, form, jobs)
+        sent_once = None if once is None else SentOnce(caller=who_of(request.scope), key=once)
+        return await run_in_threadpool(_queued, content, documents_as or came_as, form, sent_once, jobs)
     if documents_as == "json":
         documents = await run_in_threadpool(read_documents, content, limits)
         return StreamingResponse(answered_documents(documents, processes), media_type=JSON)
@@ -123,9 +141,9 @@ async def post_batch(
     return await run_in_threadpool(_table_answer, content, came_as, form or came_as, processes, limits)
 
 
-def _queued(content: bytes, kind: str | None, form: str | None, jobs: BatchJobs) -> Response:
+def _queued(content: bytes, kind: str | None, form: str | None, once: SentOnce | None, jobs: BatchJobs) -> Response:
     """Keep the upload for workers."""
-    queued = jobs.submit(content, str(kind), form)
+    queued = jobs.submit(content, str(kind), form, once)
     return JSONResponse(queued.model_dump(mode="json"), status_code=202, headers={"Location": f"/batches/{queued.id}"})
 
 

@@ -1,7 +1,7 @@
 """Who sends a request: from the key that was shown, or from where it comes."""
 
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -10,6 +10,8 @@ from starlette.types import Scope
 
 CALLER: Final = "rigfit.caller"
 """Key of the ASGI scope under which the gate leaves the caller."""
+# an end user has a whole /64 of addresses. Source: RFC 6177, 2
+_OWN_PREFIX: Final = 64
 _FORWARDING: Final = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 
 
@@ -39,6 +41,30 @@ def is_of_this_machine(scope: Scope) -> bool:
         return False
     origin = headers.get("origin")
     return origin is None or origin == f"{scope['scheme']}://{host}"
+
+
+def who_of(scope: Scope) -> str:
+    """Who asks, as far as two callers can be told apart: by his key, else by his address."""
+    caller: Caller | None = scope.get(CALLER)
+    if caller is not None and caller.key_id is not None:
+        return f"key {caller.key_id}"
+    return f"address {place_of(scope)}"
+
+
+def place_of(scope: Scope) -> str:
+    """The address that a request comes from, as far as it tells one household from another."""
+    client = scope.get("client")
+    if client is None:
+        return "local socket"
+    try:
+        address = ip_address(client[0])
+    except ValueError:
+        return str(client[0])
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped is not None:
+            return str(address.ipv4_mapped)
+        return str(int(address) >> (128 - _OWN_PREFIX))
+    return str(address)
 
 
 def _is_loopback(host: str) -> bool:

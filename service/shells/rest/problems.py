@@ -183,7 +183,7 @@ def _methods(routers: Sequence[APIRouter], request: Request) -> set[str]:
 
 
 def _plan_problem_of(refused: RequestValidationError, request: Request) -> PlanProblem:
-    """Take FastAPI's findings about body, query and path as findings about the value that the caller sent."""
+    """Take FastAPI's findings about body, query, path and header as findings about the value that the caller sent."""
     errors: Sequence[Any] = refused.errors()
     for error in errors:
         if error["type"] == "json_invalid":
@@ -193,5 +193,7 @@ def _plan_problem_of(refused: RequestValidationError, request: Request) -> PlanP
         if refused.body is None and inner[0]["loc"] == ():
             return InvalidRequest("The request has no body; send JSON.")
         return refusal_of_errors(inner, refused.body)
-    given: dict[str, Any] = {**request.query_params, **request.path_params}
+    named = [error["loc"][-1] for error in errors if error["loc"][0] == "header"]
+    headers = {name: request.headers.get(name) for name in named}
+    given: dict[str, Any] = {**request.query_params, **request.path_params, **headers}
     return refusal_of_errors(inner, given)

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Mapping
-from ipaddress import IPv6Address, ip_address
 from math import ceil
 from typing import Final
 
@@ -12,12 +11,10 @@ from starlette.types import Message, Scope, Send
 from service.planning.access.costs import cost_of
 from service.planning.access.rate import Rate, Standing, Throttle
 from service.settings import Settings
-from service.shells.rest.caller import Caller
+from service.shells.rest.caller import Caller, place_of
 
 _ADDRESS, _KEY = "address", "key"
 _DIGEST_CHARACTERS: Final = 32
-# an end user has a whole /64 of addresses. Source: RFC 6177, 2
-_OWN_PREFIX: Final = 64
 
 
 class RateLimits:
@@ -42,7 +39,7 @@ class RateLimits:
         if cost == 0:
             return None
         key_id = None if caller is None else caller.key_id
-        policy, who = (_ADDRESS, _place(scope)) if key_id is None else (_KEY, key_id)
+        policy, who = (_ADDRESS, place_of(scope)) if key_id is None else (_KEY, key_id)
         throttle = self.throttles.get(policy)
         return None if throttle is None else Charge(policy, throttle, _digest(policy, who), cost)
 
@@ -95,19 +92,3 @@ class Charge:
 def _digest(policy: str, who: str) -> str:
     """What a caller is counted as, here and in the database; addresses themselves are kept nowhere."""
     return hashlib.sha256(f"{policy} {who}".encode()).hexdigest()[:_DIGEST_CHARACTERS]
-
-
-def _place(scope: Scope) -> str:
-    """The address that a request comes from, as far as it tells one household from another."""
-    client = scope.get("client")
-    if client is None:
-        return "local socket"
-    try:
-        address = ip_address(client[0])
-    except ValueError:
-        return str(client[0])
-    if isinstance(address, IPv6Address):
-        if address.ipv4_mapped is not None:
-            return str(address.ipv4_mapped)
-        return str(int(address) >> (128 - _OWN_PREFIX))
-    return str(address)

@@ -2,16 +2,23 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import timedelta
 from functools import partial
 
+import httpx2
 import pytest
+from sqlalchemy import func, update
 from starlette.testclient import TestClient
 
 from service.app import create_app
+from service.planning.access.keys import make_key
 from service.planning.batch.processes import BatchProcesses
 from service.planning.batch.stored import stored_planner
 from service.settings import Settings
 from service.shells.rest.media import CSV, JSONL, XLSX
+from service.store.batch_tables import BatchTable
+from service.store.batches import forget_batches
+from service.store.database import transaction
 from tests.databases import Databases, migrate_and_seed, opened
 from tests.shells.rest.test_batch import ROWS
 from tests.shells.rest.test_problems import expect_problem
@@ -73,6 +80,46 @@ def test_a_batch_is_cancelled(queue_client: TestClient) -> None:
         assert cancelled["status"] == "cancelled"
         assert cancelled["ended_at"] is not None
     assert "cancelled" in expect_problem(queue_client.get(f"{sent[0].headers['location']}/result"), "unfinished").detail
+
+
+def sent(client: TestClient, content: str, key: str, query: str = "", **headers: str) -> httpx2.Response:
+    """What a table is answered with that is sent under an Idempotency-Key."""
+    named = {"content-type": CSV, "idempotency-key": key} | headers
+    return client.post(f"/plan/batch?queue=true{query}", content=content, headers=named)
+
+
+def test_what_is_sent_again_is_the_same_batch(queue_client: TestClient, queue_url: str) -> None:
+    """Under one key of one caller; with other bytes or another form it is refused, of another caller it is another."""
+    first = sent(queue_client, ROWS, "night-1")
+    again = sent(queue_client, ROWS, "night-1")
+    assert (again.status_code, again.headers["location"]) == (202, first.headers["location"])
+    assert again.json() == first.json()
+    for content, query in ((ROWS + "\r\n", ""), (ROWS, "&format=xlsx")):
+        refused = expect_problem(sent(queue_client, content, "night-1", query), "idempotency-key-reused")
+        assert first.json()["id"] in refused.detail
+    with opened(queue_url) as database:
+        key = make_key(database, "nightly", ["read"]).text
+    others = [sent(queue_client, ROWS, "night-2"), sent(queue_client, ROWS, "night-1", **{"x-api-key": key})]
+    assert len({first.headers["location"], *(other.headers["location"] for other in others)}) == 3
+    for answer in (first, *others):
+        queue_client.post(f"{answer.headers['location']}/cancel")
+    # as long as it is kept, and no longer
+    assert sent(queue_client, ROWS, "night-1").json()["status"] == "cancelled"
+    with opened(queue_url) as database, transaction(database) as session:
+        session.execute(update(BatchTable).values(ended_at=func.now() - timedelta(days=2)))
+        assert forget_batches(session, timedelta(days=1)) >= 3
+    anew = sent(queue_client, ROWS, "night-1")
+    assert anew.json()["status"] == "queued"
+    assert anew.headers["location"] != first.headers["location"]
+    queue_client.post(f"{anew.headers['location']}/cancel")
+
+
+@pytest.mark.parametrize("key", ["", "two words", "k" * 256, "caf\xe9"])
+def test_what_is_no_idempotency_key(queue_client: TestClient, key: str) -> None:
+    """A key that two programs could read differently is refused."""
+    named = {b"content-type": CSV.encode(), b"idempotency-key": key.encode("latin-1")}
+    answer = queue_client.post("/plan/batch?queue=true", content=ROWS, headers=named)
+    assert "idempotency-key" in expect_problem(answer, "invalid-request").detail.lower()
 
 
 def test_what_is_no_batch_is_not_found(queue_client: TestClient) -> None:

@@ -17,6 +17,7 @@ from tests.databases import Databases, migrate_and_seed, opened
 from tests.remote.llama import HEADER, named_header
 from tests.servers import running, wait_until_ready
 from tests.shells.rest.test_card_edits import CARD
+from tests.working import jobs_of
 
 SOON_S = 1.0
 MEASURED = """\
@@ -121,6 +122,22 @@ def test_what_is_sent_twice_is_kept_once(replicas: Replicas) -> None:
     assert sorted(answer.status_code for answer in answers) == [200] * 15 + [201]
     (model_id,) = {answer.json()["id"] for answer in answers}
     assert len(replicas.one.get(f"/audit?kind=model&entity={model_id}").json()["changes"]) == 1
+
+
+def test_a_batch_that_is_sent_twice_at_once_is_one(replicas: Replicas) -> None:
+    """Of many same uploads under one key at once over both servers one is kept, and all are told of it."""
+    named = {"content-type": "text/csv", "idempotency-key": "5f2c1e9a-7d3b"}
+
+    def send(number: int) -> httpx2.Response:
+        client = (replicas.one, replicas.other)[number % 2]
+        return client.post("/plan/batch?queue=true", content=b"model,gpu\nllama-3.2-1b,rtx-3090\n", headers=named)
+
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(send, range(16)))
+    assert {answer.status_code for answer in answers} == {202}
+    (address,) = {answer.headers["location"] for answer in answers}
+    with opened(replicas.database_url) as database:
+        assert [f"/batches/{batch.id}" for batch in jobs_of(database).latest(10)] == [address]
 
 
 def test_of_many_edits_of_one_version_one_wins(replicas: Replicas) -> None:
