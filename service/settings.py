@@ -129,6 +129,9 @@ class Settings(BaseSettings):
     worker_silence_s: PositiveFloat = 30.0
     """How long a worker may say nothing before its rows are given to others."""
 
+    worker_metrics_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """TCP port at which `rigfit worker` answers Prometheus, at `RIGFIT_HOST`; by default it does not."""
+
     model_hosts: Names = (
         "huggingface.co",
         "*.huggingface.co",

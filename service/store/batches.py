@@ -99,10 +99,9 @@ def end_batch(session: Session, batch_id: str, status: str, problem: JsonObject 
     return session.scalar(ended) is not None
 
 
-def fail_turn(session: Session, turn: Turn, problem: JsonObject) -> None:
-    """End a job with a problem, unless another release began it anew meanwhile."""
-    if session.scalar(_locked(turn)) is not None:
-        end_batch(session, turn.batch_id, FAILED, problem)
+def fail_turn(session: Session, turn: Turn, problem: JsonObject) -> bool:
+    """End a job with a problem, unless it ended or another release began it anew meanwhile; says whether it did."""
+    return session.scalar(_locked(turn)) is not None and end_batch(session, turn.batch_id, FAILED, problem)
 
 
 def begin_rows(session: Session, turn: Turn, rows: int, layout: JsonObject) -> bool:

@@ -1,6 +1,7 @@
 """What a worker does with a job: reads its upload into chunks of rows, and answers them chunk by chunk."""
 
 import hashlib
+import time
 from functools import partial
 from typing import Final
 
@@ -13,6 +14,7 @@ from service.core.problems import PlanProblem
 from service.planning.batch.answering import Question
 from service.planning.batch.limits import Limits
 from service.planning.batch.processes import BatchProcesses
+from service.planning.queue.counting import Unobserved, WorkObserver
 from service.planning.queue.entries import enqueue_chunks
 from service.planning.queue.kinds import Kind
 from service.planning.queue.lines import chunks_of, lines_of
@@ -41,10 +43,13 @@ class _NotWanted(Exception):
 class BatchWork:
     """Does what the queue's entries say; each may be done twice, of which the second time changes nothing."""
 
-    def __init__(self, database: Engine, processes: BatchProcesses, limits: Limits) -> None:
+    def __init__(
+        self, database: Engine, processes: BatchProcesses, limits: Limits, observer: WorkObserver | None = None
+    ) -> None:
         self._database = database
         self._processes = processes
         self._limits = limits
+        self._observer: WorkObserver = observer or Unobserved()
 
     def read(self, turn: Turn) -> None:
         """Read the upload of a job into chunks and have them answered; a job that cannot be read fails."""
@@ -72,6 +77,7 @@ class BatchWork:
 
     def answer(self, turn: Turn, first_row: int) -> None:
         """Answer a chunk of rows and keep all their results at once, or none."""
+        began_s = time.perf_counter()
         with Session(self._database) as session:
             stored, chunk = batch(session, turn.batch_id), waiting_chunk(session, turn, first_row)
         if stored is None or chunk is None:
@@ -79,9 +85,12 @@ class BatchWork:
         kind = KINDS[stored.kind]
         questions = [line.question for line in lines_of(chunk)]
         results = self._results(kind, f"{turn.batch_id} {turn.restarts}", questions)
+        refused = sum(map(kind.is_refused, results))
         try:
-            self._keep(turn, first_row, results, sum(map(kind.is_refused, results)))
+            self._keep(turn, first_row, results, refused)
+            self._observer.answered(len(results), refused, time.perf_counter() - began_s)
         except _NotWanted:
+            self._observer.answered_in_vain(len(results))
             log.info("rows were answered in vain", batch=turn.batch_id, first_row=first_row)
 
     def _keep(self, turn: Turn, first_row: int, results: list[bytes], refused: int) -> None:
@@ -94,7 +103,9 @@ class BatchWork:
         stated = why.model_copy(update={"instance": f"/batches/{turn.batch_id}"})
         log.warning("a batch failed", batch=turn.batch_id, problem=stated.detail)
         with transaction(self._database) as session:
-            fail_turn(session, turn, stated.model_dump(mode="json", exclude_defaults=True))
+            has_failed = fail_turn(session, turn, stated.model_dump(mode="json", exclude_defaults=True))
+        if has_failed:
+            self._observer.failed()
 
     def _results(self, kind: Kind, job: str, questions: list[Question | None]) -> list[bytes]:
         """A result for each row; what is asked twice is answered once."""

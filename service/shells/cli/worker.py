@@ -20,6 +20,7 @@ from service.planning.queue.work import BatchWork
 from service.planning.queue.worker import Worker, WorkerOptions
 from service.settings import Settings, settings
 from service.shells.logs import configure_logs
+from service.shells.serving.worker_metrics import WorkerMetrics
 from service.store.database import open_database, shown_url
 
 log = structlog.get_logger(__name__)
@@ -42,8 +43,12 @@ def worker(processes: int | None) -> None:
 async def _worked(chosen: Settings, processes: int | None) -> None:
     database = open_database(chosen.database_url, connections=chosen.max_database_connections)
     prepare = partial(StoredPlans, chosen)
-    with closing(BatchProcesses(prepare(), prepare, processes)) as started:
-        work = BatchWork(database, started, Limits(rows=chosen.max_batch_rows))
+    metrics = WorkerMetrics()
+    with (
+        metrics.served(chosen.host, chosen.worker_metrics_port),
+        closing(BatchProcesses(prepare(), prepare, processes)) as started,
+    ):
+        work = BatchWork(database, started, Limits(rows=chosen.max_batch_rows), metrics)
         options = WorkerOptions(
             processes=started.count,
             silence=timedelta(seconds=chosen.worker_silence_s),

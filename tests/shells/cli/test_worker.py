@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import httpx2
 import pytest
 from sqlalchemy import func, select
 from sqlalchemy.exc import OperationalError
@@ -24,7 +25,9 @@ from service.planning.local import local_planner
 from service.planning.queue.jobs import BatchJobs
 from service.store.batch_tables import BatchChunkTable, BatchResultTable
 from tests.databases import Databases, address_of, crash, migrate_and_seed, opened, own_server, start
-from tests.servers import COMMAND
+from tests.faults.test_database_away import eventually
+from tests.servers import COMMAND, free_port
+from tests.shells.serving.test_observed import series
 from tests.working import SILENCE, ended, jobs_of, when
 
 ROWS = 10_000
@@ -58,8 +61,8 @@ def environment_of(database_url: str) -> dict[str, str]:
     return os.environ | {"RIGFIT_DATABASE_URL": database_url, "RIGFIT_WORKER_SILENCE_S": silence_s}
 
 
-def running_worker(database_url: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([COMMAND, "worker", "--processes", "1"], env=environment_of(database_url))
+def running_worker(database_url: str, **settings: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([COMMAND, "worker", "--processes", "1"], env=environment_of(database_url) | settings)
 
 
 def rigfit(database_url: str, *arguments: str | Path, status: int = 0) -> subprocess.CompletedProcess[str]:
@@ -140,6 +143,36 @@ def test_a_file_is_left_to_workers_and_fetched(queue_url: str, tmp_path: Path) -
     listed = rigfit(queue_url, "batches").stdout
     assert [line.split()[:2] for line in listed.splitlines()] == [[other, "finished"], [sent, "finished"]]
     assert "finished" in rigfit(queue_url, "batches", sent, "--cancel").stdout
+
+
+def test_a_worker_counts_what_it_answers(postgresql: Databases) -> None:
+    """Prometheus reads at a port of the worker's how many rows it answered, refused and failed at; a port has one."""
+    url, port = postgresql.copy_of("seeded", migrate_and_seed), str(free_port())
+    with running_worker(url, RIGFIT_WORKER_METRICS_PORT=port) as worker, opened(url) as database:
+        jobs = jobs_of(database)
+        for content, kind in ((FEW.encode(), "csv"), (b"[", "json")):
+            ended(jobs, jobs.submit(content, kind).id)
+        counted: dict[tuple[str, ...], float] = {}
+
+        def has_counted() -> bool:
+            counted.update(series(httpx2.get(f"http://127.0.0.1:{port}/metrics").text))
+            return counted[("rigfit_worker_batches_failed_total",)] == 1
+
+        # it counts once an answer is kept
+        assert eventually(has_counted)
+        taken = subprocess.run(
+            [COMMAND, "worker"], env=environment_of(url) | {"RIGFIT_WORKER_METRICS_PORT": port}, check=False,
+            capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        worker.terminate()
+        assert worker.wait(30) == 0
+    rows = {outcome: counted["rigfit_worker_rows_total", outcome] for outcome in ("planned", "refused")}
+    assert rows == {"planned": 1, "refused": 1}
+    assert counted[("rigfit_worker_chunk_duration_seconds_count",)] == 1
+    assert counted[("rigfit_worker_rows_in_vain_total",)] == 0
+    assert counted[("process_resident_memory_bytes",)] > 0
+    assert taken.returncode == 2
+    assert f"127.0.0.1:{port} cannot be used" in taken.stderr
 
 
 def test_what_cannot_be_left_to_workers_is_refused(sqlite: Databases, tmp_path: Path) -> None:
