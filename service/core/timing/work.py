@@ -90,9 +90,11 @@ class Exchange:
     peer_bytes_per_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Work:
     """All of it: cards in the order in which they work, the host, and how they work together.
+
+    Compared by identity, so that times can be memoised.
 
     queries: tokens of every stream in one step, more than one where drafts are verified. built: the date of the build,
     None for the newest known. threads: cores of the host that compute, None for those assumed. tuned: whether the

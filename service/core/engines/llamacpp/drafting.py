@@ -70,7 +70,7 @@ def _model(draft: Draft, model: Model, choice: Choice, placed: Placement) -> Dra
     One that shares its target's cache has nothing to follow (gemma4-assistant).
     """
     question, hp = choice.question, read_hparams(model)
-    work = model_work(model, question.rig, question.workload, placed, choice.settings)
+    work = model_work(placed, question.workload)
     if draft.spec_type == "draft-mtp" and hp.n_layer_nextn:
         return _layers(DraftLayers(
             model=model, hp=hp, trunk=work, placement=placed, elsewhere={}, workload=question.workload

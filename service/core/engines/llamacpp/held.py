@@ -4,11 +4,25 @@ Source: a device holds consecutive slots, src/llama-model.cpp:1556-1614 (llama.c
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from service.core.engines.llamacpp.devices import Device
-from service.core.engines.llamacpp.placed import DevicePlacement, HeldByDevice
 from service.core.engines.llamacpp.slots import CPU, SlotMap
 from service.core.engines.llamacpp.weights import NO_WEIGHTS, Weights
+from service.core.types import Backend
+
+
+class HeldByDevice(NamedTuple):
+    """What a card has before there is a context: the first fields of its DevicePlacement, where they are explained."""
+
+    name: str
+    backend: Backend
+    used: bool
+    first_slot: int
+    end_slot: int
+    layers: tuple[tuple[int, int], ...]
+    holds_output: bool
+    weights: Weights
 
 
 def held_by(card: Device, slots: SlotMap, device: int, n_layer_all: int, weights: Weights) -> HeldByDevice:
@@ -16,12 +30,14 @@ def held_by(card: Device, slots: SlotMap, device: int, n_layer_all: int, weights
     first, end = slots.range_of(device)
     layers_end = min(end, n_layer_all)
     layers = ((first, layers_end),) if first < layers_end else ()
-    return card.name, card.backend, True, first, end, layers, first < end == slots.n_slots, weights
+    return HeldByDevice(
+        card.name, card.backend, True, first, end, layers, first < end == slots.n_slots, weights
+    )  # fmt: skip
 
 
-def unused(card: Device) -> DevicePlacement:
+def unused(card: Device) -> HeldByDevice:
     """A card that nothing lies on."""
-    return DevicePlacement(
+    return HeldByDevice(
         name=card.name,
         backend=card.backend,
         used=False,
@@ -30,8 +46,6 @@ def unused(card: Device) -> DevicePlacement:
         layers=(),
         holds_output=False,
         weights=NO_WEIGHTS,
-        kv_bytes=0,
-        compute_bytes=0,
     )
 
 

@@ -16,9 +16,8 @@ from service.core.engines.llamacpp.devices import (
     usable_devices,
 )
 from service.core.engines.llamacpp.flag_history import check_spelled
-from service.core.engines.llamacpp.held import by_position, held_by, unused
+from service.core.engines.llamacpp.held import HeldByDevice, by_position, held_by, unused
 from service.core.engines.llamacpp.overrides import Override, resolve_overrides
-from service.core.engines.llamacpp.placed import DevicePlacement, HeldByDevice
 from service.core.engines.llamacpp.refusals import (
     check_device_count,
     check_devices,
@@ -51,13 +50,14 @@ class LoadedModel:
     backends that hold slots, in slot order. locations: weights that do not lie with their slot, by name. pipelines:
     whether the cards can work on several batches at once. settings: without shares and a number of layers, which the
     slots say. order: the used cards by their position in the rig; slots_by_position: slots over positions; held: what
-    every used card has of the model before there is a context; unused: the other cards, by position. reserved: graphs
-    made so far, by what they are for, None where one graph does not stand for all lengths. longest: the largest
-    contexts that were looked for, by what they depend on.
+    every card of the rig has of the model before there is a context; counted_as: each one's place in `used`, None where
+    it is not used. reserved: graphs made so far, by what they are for, None where one graph does not stand for all
+    lengths. longest: the largest contexts that were looked for, by what they depend on.
     """
 
     model: Model
     hp: Hparams
+    rig: Rig
     settings: LlamaCppSettings
     rules: VersionRules
     split_mode: SplitMode
@@ -74,7 +74,7 @@ class LoadedModel:
     order: tuple[int, ...]
     slots_by_position: SlotMap
     held: tuple[HeldByDevice, ...]
-    unused: Mapping[int, DevicePlacement]
+    counted_as: tuple[int | None, ...]
     reserved: dict[Hashable, Reserved | None] = field(default_factory=dict)
     longest: dict[Hashable, int] = field(default_factory=dict)
 
@@ -156,6 +156,7 @@ def _loaded(
     cards = _checked_cards(hp, rig, plain)
     backends, joint = cards.backends, cards.split_mode == "tensor"
     order = tuple([card.position for card in cards.used])
+    counted_as = {position: index for index, position in enumerate(order)}
     if joint:
         weights = split_weights(tensor_split(model, hp, backends, shares), layout, slots)
     elif cards.split_mode == "row" and cards.used:
@@ -165,6 +166,7 @@ def _loaded(
     return LoadedModel(
         model=model,
         hp=hp,
+        rig=rig,
         settings=plain,
         rules=cards.rules,
         split_mode=cards.split_mode,
@@ -182,11 +184,13 @@ def _loaded(
         slots_by_position=by_position(slots, order),
         held=tuple(
             [
-                held_by(card, slots, 0 if joint else index, hp.n_layer_all, weights.devices[index])
-                for index, card in enumerate(cards.used)
+                unused(card)
+                if (index := counted_as.get(card.position)) is None
+                else held_by(card, slots, 0 if joint else index, hp.n_layer_all, weights.devices[index])
+                for card in sorted(cards.every, key=lambda card: card.position)
             ]
         ),
-        unused={card.position: unused(card) for card in cards.every if card.position not in order},
+        counted_as=tuple([counted_as.get(position) for position in range(len(cards.every))]),
     )
 
 

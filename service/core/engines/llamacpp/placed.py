@@ -1,18 +1,17 @@
 """What a placement consists of: bytes per card and for the host, and the numbers behind them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 from service.core.engines.llamacpp.context import ContextNumbers
 from service.core.engines.llamacpp.kv_cache import KvIndex
+from service.core.engines.llamacpp.loaded import LoadedModel
 from service.core.engines.llamacpp.settings import SplitMode
 from service.core.engines.llamacpp.slots import SlotMap
 from service.core.engines.llamacpp.weights import NO_WEIGHTS, Weights
 from service.core.types import Backend
 
 CompanionKind: TypeAlias = Literal["draft", "mmproj"]
-HeldByDevice: TypeAlias = tuple[str, Backend, bool, int, int, tuple[tuple[int, int], ...], bool, Weights]
-"""What a card has before there is a context: the first fields of its DevicePlacement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +75,7 @@ class Placement:
 
     slots: device of every slot, by position in the rig; in split mode tensor the joint device counts as the first used
     card. sched_copies: 4 under pipeline parallelism, else 1. device_order: used cards in llama.cpp's order.
-    companions: what was placed beside the model.
+    companions: what was placed beside the model. loaded: the model on its devices, before there was a context.
     """
 
     devices: tuple[DevicePlacement, ...]
@@ -88,6 +87,7 @@ class Placement:
     device_order: tuple[int, ...]
     pipeline_parallel: bool
     sched_copies: int
+    loaded: LoadedModel = field(repr=False, compare=False)
     companions: tuple["CompanionPlacement", ...] = ()
 
 

@@ -48,20 +48,26 @@ def place(
     loaded = plan.loaded
     pipelined = may_pipeline and loaded.pipelines
     compute = _compute(plan, pipelined=pipelined, fit_view=fit_view) if with_compute else _no_compute(loaded)
-    order = loaded.order
-    devices = dict(loaded.unused)
-    for index, position in enumerate(order):
-        devices[position] = _device(plan, index, plan.caches.devices[index], compute.device_bytes[index])
+    kv_bytes, compute_bytes = plan.caches.devices, compute.device_bytes
+    reduced = reduction_bytes(loaded.hp, plan.ctx, len(loaded.used)) if loaded.joint else 0
     return Placement(
-        devices=tuple([devices[position] for position in range(len(devices))]),
+        devices=tuple(
+            [
+                DevicePlacement(*held, 0, 0)
+                if index is None
+                else DevicePlacement(*held, kv_bytes[index], compute_bytes[index], reduced)
+                for held, index in zip(loaded.held, loaded.counted_as, strict=True)
+            ]
+        ),
         host=HostPlacement(weights=loaded.weights.host, kv_bytes=plan.caches.host, compute_bytes=compute.host_bytes),
         ctx=plan.ctx,
         caches=plan.index,
         slots=loaded.slots_by_position,
         split_mode=loaded.split_mode,
-        device_order=order,
+        device_order=loaded.order,
         pipeline_parallel=pipelined,
         sched_copies=SCHED_COPIES if pipelined else 1,
+        loaded=loaded,
     )
 
 
@@ -102,9 +108,3 @@ def _compute_question(plan: PlacementInputs, *, pipelined: bool, fit_view: bool)
 
 def _no_compute(loaded: LoadedModel) -> ComputeBuffers:
     return ComputeBuffers(device_bytes=(0,) * len(loaded.used), host_bytes=0)
-
-
-def _device(plan: PlacementInputs, index: int, kv_bytes: int, compute_bytes: int) -> DevicePlacement:
-    loaded = plan.loaded
-    reduced = reduction_bytes(loaded.hp, plan.ctx, len(loaded.used)) if loaded.joint else 0
-    return DevicePlacement(*loaded.held[index], kv_bytes, compute_bytes, reduced)

@@ -1,7 +1,7 @@
 """Speed of a placement: what every device and the host do, turned into decode and prefill times."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from math import hypot
 from operator import add
 
@@ -18,9 +18,9 @@ from service.core.timing.speculation import Drafting, Speculation, best_tokens, 
 from service.core.timing.work import Work
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Speed:
-    """Reads and times of a choice.
+    """Reads and times of a choice; compared by identity, so that what is said about one can be memoised.
 
     device_reads, host_read: bytes for one token of one stream. decode: one step of all streams, None where a device
     that works has no known bandwidth; steps: its parts. speculation: a step with the draft, None without one.
@@ -71,15 +71,27 @@ def speed_of(choice: Choice, assumptions: Assumptions, calibration: Calibration 
     work = work_of(choice, ignore_cache=assumptions.ignore_kv_reads)
     rates = processors(choice.question.rig, assumptions, calibration)
     drafts = draft_work(choice, work)
-    prompt_s = prefill_s(work, rates)
-    if prompt_s is not None and drafts is not None and drafts.prompt is not None:
+    plain = _plain_speed(work, rates, assumptions)
+    if drafts is None:
+        return plain
+    prompt_s = plain.prefill_s
+    if prompt_s is not None and drafts.prompt is not None:
         prompt_s += prefill_s(drafts.prompt, rates) or 0.0
+    return replace(
+        plain, speculation=_speculation(choice, work, drafts.drafting, rates, assumptions), prefill_s=prompt_s
+    )  # fmt: skip
+
+
+# with what is said about it a speed is some 10 KiB
+@lru_cache(maxsize=512)
+def _plain_speed(work: Work, rates: Processors, assumptions: Assumptions) -> Speed:
+    """Reads and times without a draft; the same for most contexts, as a token reads no further than its depth."""
     return Speed(
         device_reads=tuple([work.read_bytes(card) for card in work.cards]),
         host_read=work.read_bytes(work.host),
         decode=decode(work, rates, assumptions),
-        speculation=None if drafts is None else _speculation(choice, work, drafts.drafting, rates, assumptions),
-        prefill_s=prompt_s,
+        speculation=None,
+        prefill_s=prefill_s(work, rates),
         work=work,
         processors=rates,
         assumptions=assumptions,

@@ -3,56 +3,69 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
-from service.core.architectures.hparams import Hparams, read_hparams
+from service.core.engines.llamacpp.loaded import LoadedModel
 from service.core.engines.llamacpp.placement import Placement
 from service.core.engines.llamacpp.question import Choice
 from service.core.engines.llamacpp.reads import ReadShape, read_kv_bytes, read_shape
-from service.core.engines.llamacpp.settings import LlamaCppSettings
 from service.core.engines.llamacpp.slots import CPU
-from service.core.engines.llamacpp.versions import version_rules
 from service.core.engines.llamacpp.weights import Weights
 from service.core.links import hidden_state_bytes
 from service.core.links.topology import slowest_path
 from service.core.timing.work import Arrangement, Exchange, Part, Work
-from service.core.types import Backend, Gpu, Model, Rig, Workload
+from service.core.types import Gpu, Workload
 
 _REDUCED_CARDS: Final = 2
 _REDUCED_FROM: Final = (7, 0)
 _REDUCED_SINCE: Final = date(2026, 5, 15)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """What the parts of one placement have in common.
+class _Asked(NamedTuple):
+    """What the work of a model in its slots depends on besides.
 
-    depth_tokens: before the middle token of the answer; prompt_depth_tokens: before that of the prompt. sharing: cards
-    that every layer's attention is cut over.
+    cache_bytes: that every card and, last, the host read for one token of one stream. prompt_tokens, cached_tokens,
+    output_tokens, streams: of the workload. ubatch_tokens, flash_attention: of the context. copies: of graph inputs.
     """
 
-    hp: Hparams
-    shape: ReadShape
-    placement: Placement
-    arrangement: Arrangement
+    cache_bytes: tuple[int, ...]
+    streams: int
     prompt_tokens: int
-    depth_tokens: float
-    prompt_depth_tokens: float
-    sharing: int
-    ignore_cache: bool
+    cached_tokens: int
+    output_tokens: int
+    ubatch_tokens: int
+    flash_attention: bool
+    copies: int
 
-    def part(self, gpu: Gpu | None, weights: Weights, slots: tuple[int, int], kv_bytes: int, backend: Backend) -> Part:
+    @property
+    def depth_tokens(self) -> float:
+        """Before the middle token of the answer."""
+        return self.cached_tokens + self.prompt_tokens + self.output_tokens / 2
+
+    @property
+    def prompt_depth_tokens(self) -> float:
+        """Before the middle token of the prompt."""
+        return self.cached_tokens + self.prompt_tokens / 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shares:
+    """What the parts of one placement have in common; cut: cards that every layer's attention is cut over."""
+
+    loaded: LoadedModel
+    shape: ReadShape
+    asked: _Asked
+    arrangement: Arrangement
+    cut: int
+
+    def part(self, gpu: Gpu | None, weights: Weights, slots: tuple[int, int], cache_bytes: int) -> Part:
         """What one card or the host does with its slots."""
-        (first, end), shape, window = slots, self.shape, self.hp.n_swa
-        cache_bytes = 0
-        if kv_bytes and not self.ignore_cache:
-            cache_bytes = read_kv_bytes(
-                self.hp, self.placement.caches, first, end, backend, kv_bytes=kv_bytes, depth_tokens=self.depth_tokens
-            )
+        (first, end), shape, hp, asked = slots, self.shape, self.loaded.hp, self.asked
         launched = slots
         if self.arrangement == "row" and gpu is not None and weights.weights_bytes:
-            launched = (0, self.hp.n_layer_all + 1)
-        prompt_flops = shape.attention_flops(first, end, self.prompt_depth_tokens, window) / self.sharing
+            launched = (0, hp.n_layer_all + 1)
+        prompt_flops = shape.attention_flops(first, end, asked.prompt_depth_tokens, hp.n_swa) / self.cut
         return Part(
             gpu=gpu,
             dense_bytes=weights.weights_bytes - weights.lookup_bytes - weights.expert_bytes,
@@ -60,64 +73,103 @@ class _Asked:
             cache_bytes=cache_bytes,
             kernels=_between(shape.kernels_before, launched),
             expert_kernels=_between(shape.expert_kernels_before, launched),
-            attention_flops=shape.attention_flops(first, end, self.depth_tokens, window) / self.sharing,
-            prompt_attention_flops=self.prompt_tokens * prompt_flops,
+            attention_flops=shape.attention_flops(first, end, asked.depth_tokens, hp.n_swa) / self.cut,
+            prompt_attention_flops=asked.prompt_tokens * prompt_flops,
         )
 
 
 def work_of(choice: Choice, *, ignore_cache: bool = False) -> Work:
     """What a choice makes cards and host do, without what runs beside it; ignore_cache: as if nothing were cached."""
     choice = choice.alone()
-    question = choice.question
-    return model_work(
-        question.model, question.rig, question.workload, choice.placement, choice.settings, ignore_cache=ignore_cache
+    return model_work(choice.placement, choice.question.workload, ignore_cache=ignore_cache)
+
+
+def model_work(placement: Placement, workload: Workload, *, ignore_cache: bool = False) -> Work:
+    """What a placed model makes cards and host do.
+
+    Placements that differ in nothing but the length of a context beyond what a token reads give the same object, with
+    what is remembered of it.
+    """
+    cache_bytes = (0,) * (len(placement.devices) + 1) if ignore_cache else _cache_bytes(placement, workload)
+    return _work(
+        placement.loaded,
+        _Asked(
+            cache_bytes,
+            workload.parallel,
+            workload.prompt_tokens,
+            workload.cached_tokens,
+            workload.output_tokens,
+            placement.ctx.n_ubatch,
+            placement.ctx.flash_attn,
+            placement.sched_copies,
+        ),
     )
 
 
-def model_work(
-    model: Model,
-    rig: Rig,
-    workload: Workload,
-    placement: Placement,
-    settings: LlamaCppSettings,
-    *,
-    ignore_cache: bool = False,
-) -> Work:
-    """What a placed model makes cards and host do; settings: those that say of when the build is.
+def _cache_bytes(placement: Placement, workload: Workload) -> tuple[int, ...]:
+    """Bytes of cache that every card and, last, the host read for one token of one stream."""
+    hp, index, depth, host = placement.loaded.hp, placement.caches, depth_tokens(workload), placement.host
+    read = [
+        read_kv_bytes(
+            hp, index, card.first_slot, card.end_slot, card.backend, kv_bytes=card.kv_bytes, depth_tokens=depth
+        )
+        if card.kv_bytes
+        else 0
+        for card in placement.devices
+    ]
+    if host.kv_bytes:
+        first, end = _host_slots(placement.loaded)
+        read.append(read_kv_bytes(hp, index, first, end, "cpu", kv_bytes=host.kv_bytes, depth_tokens=depth))
+    else:
+        read.append(0)
+    return tuple(read)
+
+
+def _host_slots(loaded: LoadedModel) -> tuple[int, int]:
+    """Slots whose attention the host computes: its own, or all where it keeps the whole cache."""
+    return loaded.slots.range_of(CPU) if loaded.settings.kv_offload else (0, loaded.hp.n_layer_all)
+
+
+# a model's work is some 3 KiB
+@lru_cache(maxsize=1024)
+def _work(loaded: LoadedModel, asked: _Asked) -> Work:
+    """The work of a model in its slots.
 
     Split by rows, every card computes its rows of every matrix; cut like tensors, its part of every layer.
     Source: ggml/src/ggml-cuda/ggml-cuda.cu (split buffers), ggml/src/ggml-backend-meta.cpp
     (llama.cpp in llama-cpp-python 0.3.36).
     """
-    hp, host = read_hparams(model), placement.host
-    built = version_rules(settings.version, settings.date).as_of
-    asked = _asked(hp, read_shape(model, hp), placement, workload, ignore_cache=ignore_cache)
-    on_host = placement.slots.range_of(CPU) if placement.ctx.offload_kqv else (0, hp.n_layer_all)
+    shape, built = read_shape(loaded.model, loaded.hp), loaded.rules.as_of
+    busy = tuple([index for index, held in enumerate(loaded.held) if held.weights.weights_bytes])
+    arrangement = _arrangement(loaded)
+    cut = max(1, len(busy)) if arrangement == "tensor" else 1
+    shares = _Shares(loaded=loaded, shape=shape, asked=asked, arrangement=arrangement, cut=cut)
+    *cached, host_cached = asked.cache_bytes
     return Work(
         cards=tuple(
             [
-                asked.part(gpu, card.weights, (card.first_slot, card.end_slot), card.kv_bytes, card.backend)
-                for gpu, card in zip(rig.gpus, placement.devices, strict=True)
+                shares.part(gpu, held.weights, (held.first_slot, held.end_slot), cache_bytes)
+                for gpu, held, cache_bytes in zip(loaded.rig.gpus, loaded.held, cached, strict=True)
             ]
         ),
-        host=asked.part(None, host.weights, on_host, host.kv_bytes, "cpu"),
-        weights=asked.shape.weights,
-        exchange=Exchange() if asked.arrangement == "serial" else _exchange(asked, rig, built),
-        arrangement=asked.arrangement,
-        streams=workload.parallel,
-        prompt_tokens=workload.prompt_tokens,
-        ubatch_tokens=placement.ctx.n_ubatch,
-        copies=placement.sched_copies,
-        flash_attention=placement.ctx.flash_attn,
+        host=shares.part(None, loaded.weights.host, _host_slots(loaded), host_cached),
+        weights=shape.weights,
+        exchange=Exchange() if arrangement == "serial" else _exchange(loaded, shape, busy, built),
+        arrangement=arrangement,
+        streams=asked.streams,
+        prompt_tokens=asked.prompt_tokens,
+        ubatch_tokens=asked.ubatch_tokens,
+        copies=asked.copies,
+        flash_attention=asked.flash_attention,
         built=built,
     )
 
 
-def arrangement_of(placement: Placement) -> Arrangement:
-    """How the cards of a placement work together."""
-    if placement.split_mode not in ("row", "tensor") or len(placement.device_order) < 2:
+def _arrangement(loaded: LoadedModel) -> Arrangement:
+    """How the cards of a model work together."""
+    if loaded.split_mode not in ("row", "tensor") or len(loaded.order) < 2:
         return "serial"
-    return "row" if placement.split_mode == "row" else "tensor"
+    return "row" if loaded.split_mode == "row" else "tensor"
 
 
 def depth_tokens(workload: Workload) -> float:
@@ -125,28 +177,9 @@ def depth_tokens(workload: Workload) -> float:
     return workload.cached_tokens + workload.prompt_tokens + workload.output_tokens / 2
 
 
-def _asked(
-    hp: Hparams, shape: ReadShape, placement: Placement, workload: Workload, *, ignore_cache: bool
-) -> _Asked:  # fmt: skip
-    arrangement = arrangement_of(placement)
-    busy = sum([1 for card in placement.devices if card.weights_bytes])
-    return _Asked(
-        hp=hp,
-        shape=shape,
-        placement=placement,
-        arrangement=arrangement,
-        prompt_tokens=workload.prompt_tokens,
-        depth_tokens=depth_tokens(workload),
-        prompt_depth_tokens=workload.cached_tokens + workload.prompt_tokens / 2,
-        sharing=max(1, busy) if arrangement == "tensor" else 1,
-        ignore_cache=ignore_cache,
-    )
-
-
-def _exchange(asked: _Asked, rig: Rig, built: date | None) -> Exchange:
+def _exchange(loaded: LoadedModel, shape: ReadShape, busy: tuple[int, ...], built: date | None) -> Exchange:
     """Cards that share every layer meet after attention and after the feed-forward network, over their slowest link."""
-    hp, shape = asked.hp, asked.shape
-    busy = tuple([index for index, card in enumerate(asked.placement.devices) if card.weights_bytes])
+    hp, rig = loaded.hp, loaded.rig
     path = slowest_path(rig, busy)
     peers = path is not None and path.kind in ("nvlink", "pcie-p2p")
     return Exchange(
