@@ -14,11 +14,12 @@ from service.contract.plan import (
     ModelSummary,
     Plan,
 )
-from service.contract.speed import BreakdownStep, SpeedPlan
-from service.core.engines.llamacpp.checkpoints import CHECKPOINT_RANGE, checkpoints_of
+from service.contract.speed import BreakdownStep, SpeculationPlan, SpeedPlan, SpillPlan
+from service.core.engines.llamacpp.checkpoints import CHECKPOINT_RANGE, Checkpoints, checkpoints_of
 from service.core.engines.llamacpp.command import command_of
 from service.core.engines.llamacpp.flag import Flag
 from service.core.engines.llamacpp.needs import overhead_bytes
+from service.core.engines.llamacpp.speed import Speed
 from service.core.memory import shortfall_bytes
 from service.planning.advice import advice_of
 from service.planning.alternatives import RunnerUp, runners_up
@@ -26,22 +27,18 @@ from service.planning.companion_answer import companion_plans, draft_plan, mmpro
 from service.planning.estimates import around, shown
 from service.planning.explanation import explanation_of
 from service.planning.findings import Findings
-from service.planning.hardware.explanation import hardware_steps
-from service.planning.hardware.links import links_of
+from service.planning.hardware.answer import hardware_of
 from service.planning.hardware.llamacpp import work_of
-from service.planning.hardware.power import power_of
-from service.planning.hardware.warnings import hardware_warnings_of
 from service.planning.identity import RULES_VERSION, plan_id
-from service.planning.speculation import basis_of, decode_rate, speculation_plan
+from service.planning.speculation import acceptance_is_assumed, rate_of, speculation_plan
 from service.planning.spill import spill_plan
 from service.planning.warnings import warnings_of
 
 
 def plan_of(findings: Findings, *, in_words: bool = True) -> Plan:
     """Shape everything found as the contract's Plan; in_words: with advice and explanation, else figures alone."""
-    verdict, work = findings.verdict, work_of(findings)
+    verdict, hardware = findings.verdict, hardware_of(findings.rig, work_of(findings))
     others = runners_up(findings)
-    power, links = power_of(findings.rig, work), links_of(findings.rig, work)
     return Plan(
         id=plan_id(findings),
         model=_model(findings),
@@ -57,12 +54,12 @@ def plan_of(findings: Findings, *, in_words: bool = True) -> Plan:
         shortfall_bytes=shortfall_bytes(findings.choice.needs),
         speed=_speed(findings),
         command=_command(findings),
-        power=power,
-        links=links,
-        warnings=warnings_of(findings, hardware_warnings_of(findings.rig, work.mode)),
+        power=hardware.power,
+        links=hardware.links,
+        warnings=warnings_of(findings, hardware.warnings),
         advice=advice_of(findings, others) if in_words else [],
         alternatives=[_alternative(each) for each in others],
-        explanation=[*explanation_of(findings, others), *hardware_steps(power, links)] if in_words else [],
+        explanation=[*explanation_of(findings, others), *hardware.steps] if in_words else [],
     )
 
 
@@ -187,34 +184,57 @@ def _host(findings: Findings) -> HostPlan:
 
 
 def _speed(findings: Findings) -> SpeedPlan | None:
-    """Rates with their ranges: a stream's own, and all streams together."""
-    speed, decode = findings.speed, findings.speed.decode
-    if decode is None or decode.step_s <= 0:
+    speed, workload = findings.speed, findings.request.workload
+    if speed.decode is None or speed.decode.step_s <= 0:
         return None
-    streams = findings.request.workload.parallel
-    prompt, prefill_s = findings.request.workload.prompt_tokens, speed.prefill_s
-    prompt_width = speed.prompt_width.fraction
-    own = shown(decode_rate(findings))
-    return SpeedPlan(
-        decode_tokens_per_s=own,
-        prefill_tokens_per_s=around(prompt / prefill_s, prompt_width) if prefill_s else None,
-        ttft_s=_first_token(prefill_s + decode.step_s, findings) if prefill_s else None,
-        aggregate_decode_tokens_per_s=own if streams == 1 else shown(decode_rate(findings, streams)),
-        limited_by=decode.limited_by,
-        basis=basis_of(findings) or decode.basis,
-        breakdown=[BreakdownStep(what=step.what, s=step.s) for step in speed.steps],
-        speculation=speculation_plan(findings),
-        spill=spill_plan(findings),
+    return _speed_plan(
+        speed,
+        workload.parallel,
+        workload.prompt_tokens,
+        checkpoints_of(findings.choice),
+        speculation_plan(findings),
+        spill_plan(findings),
+        acceptance_is_assumed=acceptance_is_assumed(findings),
     )
 
 
-def _first_token(computed_s: float, findings: Findings) -> Estimate:
+# contexts of any length have the same speed, as a token reads no further than its depth
+@lru_cache(maxsize=512)
+def _speed_plan(
+    speed: Speed,
+    streams: int,
+    prompt_tokens: int,
+    checkpoints: Checkpoints | None,
+    speculation: SpeculationPlan | None,
+    spill: SpillPlan | None,
+    *,
+    acceptance_is_assumed: bool,
+) -> SpeedPlan | None:
+    """Rates with their ranges: a stream's own, and all streams together."""
+    decode, prefill_s, prompt_width = speed.decode, speed.prefill_s, speed.prompt_width.fraction
+    if decode is None:
+        return None
+    own = shown(rate_of(speed, 1, acceptance_is_assumed=acceptance_is_assumed))
+    together = own
+    if streams > 1:
+        together = shown(rate_of(speed, streams, acceptance_is_assumed=acceptance_is_assumed))
+    computed = around(prefill_s + decode.step_s, prompt_width) if prefill_s else None
+    return SpeedPlan(
+        decode_tokens_per_s=own,
+        prefill_tokens_per_s=around(prompt_tokens / prefill_s, prompt_width) if prefill_s else None,
+        ttft_s=computed if computed is None or checkpoints is None else _with_copies(computed, checkpoints.copies_s),
+        aggregate_decode_tokens_per_s=together,
+        limited_by=decode.limited_by,
+        basis="assumed" if speculation is not None and acceptance_is_assumed else decode.basis,
+        breakdown=[BreakdownStep(what=step.what, s=step.s) for step in speed.steps],
+        speculation=speculation,
+        spill=spill,
+    )
+
+
+def _with_copies(computed: Estimate, copies_s: float) -> Estimate:
     """Prompt and a step, and the copies that a server makes in between, which have a range of their own."""
-    computed = around(computed_s, findings.speed.prompt_width.fraction)
-    checkpoints = checkpoints_of(findings.choice)
-    if checkpoints is None:
-        return computed
-    (least, most), copies_s = CHECKPOINT_RANGE, checkpoints.copies_s
+    least, most = CHECKPOINT_RANGE
     return Estimate(
         low=computed.low + least * copies_s, mid=computed.mid + copies_s, high=computed.high + most * copies_s
     )

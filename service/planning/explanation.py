@@ -13,7 +13,7 @@ from service.core.timing.assumed import (
 from service.core.timing.fitted import FITTED_ON, SOURCE
 from service.core.timing.prefill import missing_kernels
 from service.core.timing.processor import Processor, Processors
-from service.core.timing.ranges import COVERAGE_FRACTION
+from service.core.timing.ranges import COVERAGE_FRACTION, Width
 from service.core.timing.speculation import Speculation
 from service.core.types import Rig
 from service.core.units import GIB
@@ -113,20 +113,30 @@ def _companion_steps(findings: Findings) -> Iterator[str]:
 
 
 def _speed_steps(findings: Findings) -> Iterator[str]:
-    speed, stated = findings.speed, findings.assumptions
+    speed = findings.speed
     if speed.decode is None:
         return
-    yield from _reading_steps(speed.processors, stated.bandwidth_fraction)
-    if speed.host_read:
-        yield from _host_steps(findings)
-    yield (
-        "A decode step takes " + ", ".join(f"{step.s * 1e3:.2f} ms ({step.what})" for step in speed.decode.steps) + "."
-    )
-    if speed.speculation is not None:
-        yield from _speculation_steps(speed.speculation)
-    yield from _kernel_steps(speed)
+    yield from _time_steps(speed, findings.rig)
     yield from _first_token_steps(findings)
-    yield from _range_steps(findings)
+    yield from _range_steps(speed)
+
+
+@lru_cache(maxsize=512)
+def _time_steps(speed: Speed, rig: Rig) -> tuple[str, ...]:
+    """What times are computed from; contexts of any length have the same."""
+    return (
+        *_reading_steps(speed.processors, speed.assumptions.bandwidth_fraction),
+        *(_host_steps(rig, speed.processors.host) if speed.host_read else ()),
+        *_decode_step(speed),
+        *(_speculation_steps(speed.speculation) if speed.speculation is not None else ()),
+        *_kernel_steps(speed),
+    )
+
+
+def _decode_step(speed: Speed) -> Iterator[str]:
+    if speed.decode is not None:
+        parts = ", ".join([f"{step.s * 1e3:.2f} ms ({step.what})" for step in speed.decode.steps])
+        yield f"A decode step takes {parts}."
 
 
 def _speculation_steps(found: Speculation) -> Iterator[str]:
@@ -173,15 +183,19 @@ def _reading_step(processor: Processor, stated_fraction: float | None) -> str:
     return f"{processor.name} reads {rate} in decode, {known.get(processor.basis, 'as measured')}."
 
 
-def _range_steps(findings: Findings) -> Iterator[str]:
+@lru_cache(maxsize=512)
+def _range_steps(speed: Speed) -> tuple[str, ...]:
     """Why the ranges are as wide as they are."""
-    for what, found in (("Decode", findings.speed.step_width), ("A prompt", findings.speed.prompt_width)):
-        yield f"{what} may be {found.fraction:.0%} slower or faster: " + (
-            f"that covers {COVERAGE_FRACTION:.0%} of {found.n} held-out measurements ({found.group}), widened where "
-            "this card or this split is not among them."
-            if found.n
-            else "nothing like it was measured."
-        )
+    return _range_step("Decode", speed.step_width), _range_step("A prompt", speed.prompt_width)
+
+
+def _range_step(what: str, found: Width) -> str:
+    return f"{what} may be {found.fraction:.0%} slower or faster: " + (
+        f"that covers {COVERAGE_FRACTION:.0%} of {found.n} held-out measurements ({found.group}), widened where "
+        "this card or this split is not among them."
+        if found.n
+        else "nothing like it was measured."
+    )
 
 
 def _kernel_steps(speed: Speed) -> Iterator[str]:
@@ -196,9 +210,8 @@ def _kernel_steps(speed: Speed) -> Iterator[str]:
             )
 
 
-def _host_steps(findings: Findings) -> Iterator[str]:
-    host, rates = findings.rig.host, findings.speed.processors.host
-    if host.ram_bandwidth_bytes_per_s is None and not any(gpu.unified_memory for gpu in findings.rig.gpus):
+def _host_steps(rig: Rig, rates: Processor) -> Iterator[str]:
+    if rig.host.ram_bandwidth_bytes_per_s is None and not any(gpu.unified_memory for gpu in rig.gpus):
         yield (
             f"Main memory is assumed to move {ASSUMED_RAM_BANDWIDTH_BYTES_PER_S / 1e9:.1f} GB/s (two channels of "
             f"DDR5-5600) and {ASSUMED_HOST_CORES} cores to compute {ASSUMED_HOST_FP32_FLOPS / 1e12:.2f} TFLOPS: "

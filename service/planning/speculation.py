@@ -3,9 +3,8 @@
 from dataclasses import replace
 
 from service.contract.speed import SpeculationPlan
-from service.core.engines.llamacpp.speed import most_useful_draft
+from service.core.engines.llamacpp.speed import Speed, most_useful_draft
 from service.core.estimate import Estimate
-from service.core.speed import Basis
 from service.core.timing.speculation import ASSUMED_ACCEPTANCE_RANGE
 from service.planning.findings import Findings
 
@@ -16,23 +15,17 @@ def acceptance_is_assumed(findings: Findings) -> bool:
     return draft is not None and draft.acceptance_fraction is None
 
 
-def decode_rate(findings: Findings, streams: int = 1) -> Estimate:
+def rate_of(speed: Speed, streams: int, *, acceptance_is_assumed: bool) -> Estimate:
     """Tokens per second of so many streams; where acceptance is assumed, from that of prose to that of code."""
-    speed = findings.speed
     range_fraction = speed.step_width.fraction
     found = Estimate.around(streams / (speed.token_s or 1.0), range_fraction)
-    if speed.speculation is None or not acceptance_is_assumed(findings):
+    if speed.speculation is None or not acceptance_is_assumed:
         return found
     slow, fast = (
         Estimate.around(streams / replace(speed.speculation, acceptance_fraction=each).token_s, range_fraction)
         for each in ASSUMED_ACCEPTANCE_RANGE
     )
     return Estimate(low=slow.low, mid=found.mid, high=fast.high)
-
-
-def basis_of(findings: Findings) -> Basis | None:
-    """What a speed rests on that depends on an acceptance nobody stated; None for what it rests on without."""
-    return "assumed" if findings.speed.speculation is not None and acceptance_is_assumed(findings) else None
 
 
 def speculation_plan(findings: Findings) -> SpeculationPlan | None:

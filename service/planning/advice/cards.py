@@ -1,11 +1,14 @@
 """What several cards do for a model, and how they are best put to work."""
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from service.contract.plan import Advice
 from service.core.engines.llamacpp.search.judge import LEAST_GAIN
 from service.core.engines.llamacpp.search.rivals import RivalKind
+from service.core.engines.llamacpp.speed import Speed
 from service.core.engines.llamacpp.versions import CHANGES
+from service.core.types import Rig
 from service.core.units import GIB
 from service.planning.alternatives import RunnerUp
 from service.planning.findings import Findings
@@ -78,18 +81,26 @@ def faster_card(findings: Findings) -> Iterator[Advice]:
     busy = findings.busy
     if len(busy) < 2 or findings.placement.split_mode != "layer" or findings.offloaded:
         return
-    reads = [(findings.speed.device_reads[index], findings.rig.gpus[index]) for index in busy]
-    read_bytes = sum(read for read, _ in reads)
-    if not read_bytes or not all(gpu.bandwidth_bytes_per_s for _, gpu in reads):
+    mean = _mean_bandwidth(findings.speed, findings.rig, busy)
+    if mean is None:
         return
-    mean = read_bytes / sum(read / (gpu.bandwidth_bytes_per_s or 1.0) for read, gpu in reads)
-    held_bytes = sum(findings.choice.needs[index].total_bytes for index in busy)
+    held_bytes = sum([findings.choice.needs[index].total_bytes for index in busy])
     yield Advice(
         code="one-faster-card",
         message=f"These {len(busy)} cards take turns, and decode like one of {mean / 1e9:.0f} GB/s, however many there "
         f"are: a single card with {held_bytes / GIB:.0f} GiB and more bandwidth than that beats them.",
         numbers={"mean_bandwidth_bytes_per_s": mean, "needed_bytes": held_bytes, "cards": len(busy)},
     )
+
+
+@lru_cache(maxsize=512)
+def _mean_bandwidth(speed: Speed, rig: Rig, busy: Sequence[int]) -> float | None:
+    """Bandwidth of one card that reads as fast as these in turn, None where one of theirs is not known."""
+    reads = [(speed.device_reads[index], rig.gpus[index]) for index in busy]
+    read_bytes = sum([read for read, _ in reads])
+    if not read_bytes or not all(gpu.bandwidth_bytes_per_s for _, gpu in reads):
+        return None
+    return read_bytes / sum([read / (gpu.bandwidth_bytes_per_s or 1.0) for read, gpu in reads])
 
 
 def joint_cards(findings: Findings, others: Sequence[RunnerUp]) -> Iterator[Advice]:

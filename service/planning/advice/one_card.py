@@ -1,12 +1,14 @@
 """Advice to leave cards out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from service.contract.plan import Advice
 from service.core.engines.llamacpp.choices import largest_context
 from service.core.engines.llamacpp.search.judge import LEAST_GAIN
-from service.core.engines.llamacpp.speed import step_on_one_s
+from service.core.engines.llamacpp.speed import Speed, step_on_one_s
+from service.core.types import Rig
 from service.planning.findings import Findings
 
 
@@ -15,12 +17,8 @@ def single_fast_gpu(findings: Findings) -> Iterator[Advice]:
     decode = findings.speed.decode
     if decode is None or len(findings.busy) < 2 or findings.placement.split_mode != "layer" or findings.offloaded:
         return
-    steps = [
-        (step_s, index)
-        for index in _first_of_their_kind(findings)
-        if (step_s := step_on_one_s(findings.speed, index)) is not None and step_s * LEAST_GAIN <= decode.step_s
-    ]
-    fastest = next(((step_s, index) for step_s, index in sorted(steps) if _has_room(findings, index)), None)
+    steps = _faster_alone(findings.speed, findings.rig, findings.placement.device_order)
+    fastest = next((each for each in steps if _has_room(findings, each[1])), None) if steps else None
     if fastest is None:
         return
     step_s, index = fastest
@@ -34,17 +32,21 @@ def single_fast_gpu(findings: Findings) -> Iterator[Advice]:
     )
 
 
-def _first_of_their_kind(findings: Findings) -> Iterator[int]:
-    """The first of each kind of card that has room for weights and caches."""
-    held_bytes = sum([device.weights_bytes + device.kv_bytes for device in findings.placement.devices])
-    gpus = findings.rig.gpus
-    for index in findings.placement.device_order:
-        if gpus[index].usable_bytes >= held_bytes and gpus.index(gpus[index]) == index:
-            yield index
+@lru_cache(maxsize=512)
+def _faster_alone(speed: Speed, rig: Rig, order: Sequence[int]) -> Sequence[tuple[float, int]]:
+    """Cards that would decode faster alone with the time of a step on them, the fastest first, one of each kind."""
+    first_of_their_kind = [index for index in order if rig.gpus.index(rig.gpus[index]) == index]
+    step_s = speed.decode.step_s if speed.decode is not None else 0.0
+    alone = [(step_on_one_s(speed, index), index) for index in first_of_their_kind]
+    return sorted([(one_s, index) for one_s, index in alone if one_s is not None and one_s * LEAST_GAIN <= step_s])
 
 
 def _has_room(findings: Findings, index: int) -> bool:
-    """Whether a card has room for everything at this context."""
-    main_gpu = findings.placement.device_order.index(index)
-    alone = replace(findings.choice.settings, split_mode="none", main_gpu=main_gpu, tensor_split=None)
-    return largest_context(findings.choice.question, alone) >= findings.choice.context_tokens
+    """Whether a card has room for everything at this context; what it holds without compute buffers says no at once."""
+    choice, placement = findings.choice, findings.placement
+    held_bytes = sum([device.weights_bytes + device.kv_bytes for device in placement.devices])
+    if findings.rig.gpus[index].usable_bytes < held_bytes:
+        return False
+    main_gpu = placement.device_order.index(index)
+    alone = replace(choice.settings, split_mode="none", main_gpu=main_gpu, tensor_split=None)
+    return largest_context(choice.question, alone) >= choice.context_tokens

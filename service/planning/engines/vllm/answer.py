@@ -27,10 +27,7 @@ from service.planning.engines.vllm.findings import RULES_VERSION, VllmFindings, 
 from service.planning.engines.vllm.warnings import warnings_of
 from service.planning.engines.vllm.work import work_of
 from service.planning.estimates import around
-from service.planning.hardware.explanation import hardware_steps
-from service.planning.hardware.links import links_of
-from service.planning.hardware.power import power_of
-from service.planning.hardware.warnings import hardware_warnings_of
+from service.planning.hardware.answer import hardware_of
 from service.planning.identity import DIGEST_CHARACTERS, ID_PREFIX, digest
 
 # what a request says by names, which are resolved first
@@ -42,8 +39,8 @@ MOST_ALTERNATIVES: Final = 4
 
 def plan_of(findings: VllmFindings, *, in_words: bool = True) -> Plan:
     """Shape everything found as the contract's Plan; in_words: with advice and explanation, else figures alone."""
-    choice, verdict, work = findings.choice, findings.verdict, work_of(findings)
-    power, links = power_of(findings.rig, work), links_of(findings.rig, work)
+    choice, verdict = findings.choice, findings.verdict
+    hardware = hardware_of(findings.rig, work_of(findings))
     workload = findings.request.workload.model_copy(update={"context_tokens": choice.context_tokens})
     return Plan(
         id=_plan_id(findings),
@@ -60,12 +57,12 @@ def plan_of(findings: VllmFindings, *, in_words: bool = True) -> Plan:
         shortfall_bytes=findings.shortfall_bytes,
         speed=_speed(findings),
         command=_command(findings),
-        power=power,
-        links=links,
-        warnings=warnings_of(findings, hardware_warnings_of(findings.rig, work.mode)),
+        power=hardware.power,
+        links=hardware.links,
+        warnings=warnings_of(findings, hardware.warnings),
         advice=advice_of(findings) if in_words else [],
         alternatives=list(alternatives_of(findings)),
-        explanation=[*explanation_of(findings), *hardware_steps(power, links)] if in_words else [],
+        explanation=[*explanation_of(findings), *hardware.steps] if in_words else [],
     )
 
 
