@@ -1,37 +1,25 @@
 """A choice as the Plan of the contract."""
 
-from dataclasses import replace
-from functools import lru_cache
-
-from service.contract.estimate import Estimate
 from service.contract.plan import (
     Alternative,
-    Command,
-    CommandNote,
     DevicePlan,
     HostPlan,
     LlamaCppEnginePlan,
     ModelSummary,
     Plan,
 )
-from service.contract.speed import BreakdownStep, SpeculationPlan, SpeedPlan, SpillPlan
-from service.core.engines.llamacpp.checkpoints import CHECKPOINT_RANGE, Checkpoints, checkpoints_of
-from service.core.engines.llamacpp.command import command_of
-from service.core.engines.llamacpp.flag import Flag
 from service.core.engines.llamacpp.needs import overhead_bytes
-from service.core.engines.llamacpp.speed import Speed
 from service.core.memory import shortfall_bytes
 from service.planning.advice import advice_of
 from service.planning.alternatives import RunnerUp, runners_up
+from service.planning.command_answer import command_plan
 from service.planning.companion_answer import companion_plans, draft_plan, mmproj_plan
-from service.planning.estimates import around, shown
 from service.planning.explanation import explanation_of
 from service.planning.findings import Findings
 from service.planning.hardware.answer import hardware_of
 from service.planning.hardware.llamacpp import work_of
 from service.planning.identity import RULES_VERSION, plan_id
-from service.planning.speculation import acceptance_is_assumed, rate_of, speculation_plan
-from service.planning.spill import spill_plan
+from service.planning.speed_answer import speed_plan
 from service.planning.warnings import warnings_of
 
 
@@ -52,8 +40,8 @@ def plan_of(findings: Findings, *, in_words: bool = True) -> Plan:
         companions=companion_plans(findings),
         max_context_tokens=findings.max_context_tokens,
         shortfall_bytes=shortfall_bytes(findings.choice.needs),
-        speed=_speed(findings),
-        command=_command(findings),
+        speed=speed_plan(findings),
+        command=command_plan(findings),
         power=hardware.power,
         links=hardware.links,
         warnings=warnings_of(findings, hardware.warnings),
@@ -64,7 +52,7 @@ def plan_of(findings: Findings, *, in_words: bool = True) -> Plan:
 
 
 def _alternative(other: RunnerUp) -> Alternative:
-    speed = _speed(other.findings)
+    speed = speed_plan(other.findings)
     return Alternative(
         label=other.label,
         engine=_engine(other.findings),
@@ -73,7 +61,7 @@ def _alternative(other: RunnerUp) -> Alternative:
         prefill_tokens_per_s=speed.prefill_tokens_per_s if speed else None,
         max_context_tokens=other.findings.max_context_tokens,
         busiest_device_bytes=max((need.total_bytes for need in other.findings.choice.needs[:-1]), default=0),
-        argv=_command(other.findings).argv,
+        argv=command_plan(other.findings).argv,
     )
 
 
@@ -181,89 +169,3 @@ def _host(findings: Findings) -> HostPlan:
         read_bytes_per_token=findings.speed.host_read,
         decode_s=None if decode is None else decode.host_s,
     )
-
-
-def _speed(findings: Findings) -> SpeedPlan | None:
-    speed, workload = findings.speed, findings.request.workload
-    if speed.decode is None or speed.decode.step_s <= 0:
-        return None
-    return _speed_plan(
-        speed,
-        workload.parallel,
-        workload.prompt_tokens,
-        checkpoints_of(findings.choice),
-        speculation_plan(findings),
-        spill_plan(findings),
-        acceptance_is_assumed=acceptance_is_assumed(findings),
-    )
-
-
-# contexts of any length have the same speed, as a token reads no further than its depth
-@lru_cache(maxsize=512)
-def _speed_plan(
-    speed: Speed,
-    streams: int,
-    prompt_tokens: int,
-    checkpoints: Checkpoints | None,
-    speculation: SpeculationPlan | None,
-    spill: SpillPlan | None,
-    *,
-    acceptance_is_assumed: bool,
-) -> SpeedPlan | None:
-    """Rates with their ranges: a stream's own, and all streams together."""
-    decode, prefill_s, prompt_width = speed.decode, speed.prefill_s, speed.prompt_width.fraction
-    if decode is None:
-        return None
-    own = shown(rate_of(speed, 1, acceptance_is_assumed=acceptance_is_assumed))
-    together = own
-    if streams > 1:
-        together = shown(rate_of(speed, streams, acceptance_is_assumed=acceptance_is_assumed))
-    computed = around(prefill_s + decode.step_s, prompt_width) if prefill_s else None
-    return SpeedPlan(
-        decode_tokens_per_s=own,
-        prefill_tokens_per_s=around(prompt_tokens / prefill_s, prompt_width) if prefill_s else None,
-        ttft_s=computed if computed is None or checkpoints is None else _with_copies(computed, checkpoints.copies_s),
-        aggregate_decode_tokens_per_s=together,
-        limited_by=decode.limited_by,
-        basis="assumed" if speculation is not None and acceptance_is_assumed else decode.basis,
-        breakdown=[BreakdownStep(what=step.what, s=step.s) for step in speed.steps],
-        speculation=speculation,
-        spill=spill,
-    )
-
-
-def _with_copies(computed: Estimate, copies_s: float) -> Estimate:
-    """Prompt and a step, and the copies that a server makes in between, which have a range of their own."""
-    least, most = CHECKPOINT_RANGE
-    return Estimate(
-        low=computed.low + least * copies_s, mid=computed.mid + copies_s, high=computed.high + most * copies_s
-    )
-
-
-def _command(findings: Findings) -> Command:
-    choice = findings.choice
-    workload = choice.question.workload
-    if workload.context_tokens != choice.context_tokens:
-        workload = replace(workload, context_tokens=choice.context_tokens)
-    stated = findings.request.rig
-    # NVLink as well is used by copies from card to card only where these are switched on
-    peer_access = stated.p2p is True or (stated.p2p is None and bool(stated.nvlink))
-    command = command_of(
-        findings.model, findings.rig, choice.settings, workload, findings.companions, peer_access=peer_access
-    )
-    return Command(
-        argv=list(command.argv),
-        env=dict(command.env),
-        text=command.text,
-        verify=command.verify,
-        notes=[
-            *[_note("=", variable) for variable in command.variables],
-            *[_note(" ", flag) for flag in command.flags],
-        ],
-    )
-
-
-@lru_cache(maxsize=4096)
-def _note(between: str, flag: Flag) -> CommandNote:
-    """What a flag or a variable does; most plans have the same few."""
-    return CommandNote(flag=between.join(flag.words), meaning=flag.meaning)

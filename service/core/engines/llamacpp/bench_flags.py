@@ -7,19 +7,21 @@ from typing import Final
 
 from service.core.architectures.hparams import read_hparams
 from service.core.engines.llamacpp.cache_types import resolve_cache_types
-from service.core.engines.llamacpp.flag import Flag, file_name, override_entry
+from service.core.engines.llamacpp.flag import Flag, FlagRun, file_name, override_entry, run_of
 from service.core.engines.llamacpp.flag_history import UNKNOWN_CACHE_TYPES, knows
 from service.core.engines.llamacpp.flash_attention import resolve_flash_attention
 from service.core.engines.llamacpp.overrides import EXPERTS_PATTERN
 from service.core.engines.llamacpp.server_flags import (
     ALL_LAYERS,
+    Layers,
     batch_flags,
     cache_type_flags,
     device_flags,
     layers_on_cards,
+    mode_flags,
     n_cpu_moe_flags,
     rpc_flags,
-    split_flags,
+    shares_run,
 )
 from service.core.engines.llamacpp.settings import LlamaCppSettings, OverrideTensor
 from service.core.engines.llamacpp.versions import VersionRules, version_rules
@@ -29,33 +31,48 @@ _OLD_DEFAULT_LAYERS: Final = 99
 _ESCAPED_OR_SEPARATOR: Final = re.compile(r"\\?;|\\.")
 
 
-def bench_flags(model: Model, rig: Rig, settings: LlamaCppSettings, workload: Workload) -> Iterator[Flag]:
+def bench_flags(
+    model: Model, rig: Rig, settings: LlamaCppSettings, workload: Workload
+) -> tuple[FlagRun, ...]:  # fmt: skip
     """Flags that measure the workload under the same placement, as far as the program of that time has them.
 
     Source: tools/llama-bench/llama-bench.cpp:400-1060 (llama.cpp in llama-cpp-python 0.3.36); flag_history.py.
     """
-    rules, plain = version_rules(settings.version, settings.date), settings.without_shares
-    yield from _first(model, rig, plain)
-    yield from _tests(workload, rules)
-    if rig.gpus:
-        yield from _layers(model, settings, rules)
-    yield from split_flags(settings, "/")
-    yield from _last(model, rig, plain)
+    plain = settings.without_shares
+    prompt, answer, depth = workload.prompt_tokens, workload.output_tokens, workload.cached_tokens
+    # where a second prompt behind the first would not fit the context, the answer is measured with its prompt
+    most, context_tokens = depth + prompt + max(prompt, answer), workload.context_tokens
+    tight = context_tokens is not None and most > context_tokens
+    return (
+        _first(model, rig, plain),
+        _tests(plain, prompt, answer, depth, tight=tight),
+        _counts(model, plain, settings.n_gpu_layers, has_cards=bool(rig.gpus)),
+        *shares_run(settings, "/"),
+        _last(model, rig, plain),
+    )
 
 
 @lru_cache(maxsize=1024)
-def _first(model: Model, rig: Rig, settings: LlamaCppSettings) -> tuple[Flag, ...]:
+def _first(model: Model, rig: Rig, settings: LlamaCppSettings) -> FlagRun:
     """The model and the cards."""
     rules = version_rules(settings.version, settings.date)
     devices = device_flags(rig, settings, "/") if rules.has("bench_device_list") else ()
     named = Flag(("-m", file_name(model)), "The model's GGUF file: put your path here.")
-    return (named, *rpc_flags(rig, "-rpc"), *devices)
+    return run_of((named, *rpc_flags(rig, "-rpc"), *devices))
 
 
 @lru_cache(maxsize=1024)
-def _last(model: Model, rig: Rig, settings: LlamaCppSettings) -> tuple[Flag, ...]:
+def _counts(model: Model, settings: LlamaCppSettings, n_gpu_layers: Layers, *, has_cards: bool) -> FlagRun:
+    """Layers, and how the cards share them; settings: without shares and a number of layers."""
+    rules = version_rules(settings.version, settings.date)
+    layers = _layers(model, settings, n_gpu_layers, rules) if has_cards else ()
+    return run_of((*layers, *mode_flags(settings)))
+
+
+@lru_cache(maxsize=1024)
+def _last(model: Model, rig: Rig, settings: LlamaCppSettings) -> FlagRun:
     """What depends neither on the workload nor on how layers are divided."""
-    return tuple(_others(model, rig, settings, version_rules(settings.version, settings.date)))
+    return run_of(_others(model, rig, settings, version_rules(settings.version, settings.date)))
 
 
 def _others(model: Model, rig: Rig, settings: LlamaCppSettings, rules: VersionRules) -> Iterator[Flag]:
@@ -69,30 +86,32 @@ def _others(model: Model, rig: Rig, settings: LlamaCppSettings, rules: VersionRu
         yield from n_cpu_moe_flags(model, settings)
 
 
-def _tests(workload: Workload, rules: VersionRules) -> Iterator[Flag]:
-    """The prompt behind what is cached, and the answer behind both.
+@lru_cache(maxsize=1024)
+def _tests(settings: LlamaCppSettings, prompt: int, answer: int, depth: int, *, tight: bool) -> FlagRun:
+    """The prompt behind what is cached, and the answer behind both; tight: in one test, as the context is short."""
+    rules = version_rules(settings.version, settings.date)
+    return run_of(_test_flags(prompt, answer, depth, rules, tight=tight))
 
-    Where a second prompt behind the first would not fit the context, the answer is measured with its prompt.
-    """
-    prompt, answer, depth = workload.prompt_tokens, workload.output_tokens, workload.cached_tokens
+
+def _test_flags(prompt: int, answer: int, depth: int, rules: VersionRules, *, tight: bool) -> Iterator[Flag]:
     yield Flag(("-p", str(prompt)), "Prompt tokens to process.")
-    behind = depth + prompt
-    tight = workload.context_tokens is not None and behind + max(prompt, answer) > workload.context_tokens
     if tight or not knows(rules, "bench_depth"):
         yield Flag(("-n", "0"), "No answer without its prompt.")
         yield Flag(("-pg", f"{prompt},{answer}"), "The prompt and its answer, measured together.")
         depths = str(depth)
     else:
         yield Flag(("-n", str(answer)), "Tokens to generate.")
-        depths = f"{depth},{behind}"
+        depths = f"{depth},{depth + prompt}"
     if depths != "0" and knows(rules, "bench_depth"):
         meaning = "Tokens cached before a test: the prompt is predicted at the first depth, the answer at the last."
         yield Flag(("-d", depths), meaning)
 
 
-def _layers(model: Model, settings: LlamaCppSettings, rules: VersionRules) -> Iterator[Flag]:
+def _layers(
+    model: Model, settings: LlamaCppSettings, n_gpu_layers: Layers, rules: VersionRules
+) -> Iterator[Flag]:  # fmt: skip
     """All layers are the default, in older builds 99 of them."""
-    asked = layers_on_cards(settings)
+    asked = layers_on_cards(settings, n_gpu_layers)
     if asked is not None:
         yield Flag(("-ngl", str(asked)), "So many layers on the cards, counted from the last.")
     elif not knows(rules, "bench_flash_attn_words") and read_hparams(model).n_layer_all >= _OLD_DEFAULT_LAYERS:

@@ -1,15 +1,14 @@
 """Command lines that run a plan with llama.cpp, and that measure it."""
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from service.core.engines.llamacpp.bench_flags import bench_flags
 from service.core.engines.llamacpp.companion_flags import companion_flags
 from service.core.engines.llamacpp.companions import ALONE, Companions
 from service.core.engines.llamacpp.environment import environment
-from service.core.engines.llamacpp.flag import Flag, words_of
+from service.core.engines.llamacpp.flag import Flag, FlagRun, run_of
 from service.core.engines.llamacpp.flag_history import knows
 from service.core.engines.llamacpp.server_flags import server_flags
 from service.core.engines.llamacpp.settings import LlamaCppSettings, Tool
@@ -21,7 +20,7 @@ from service.core.types import Model, Rig, Workload
 class CommandLine:
     """How to run a plan: arguments, environment, both as one line for a shell, and a line that measures it.
 
-    variables, flags: the environment and the arguments, each with what it does.
+    variables, runs: the environment and the arguments, each with what it does.
     """
 
     argv: tuple[str, ...]
@@ -29,7 +28,7 @@ class CommandLine:
     text: str
     verify: str
     variables: tuple[Flag, ...]
-    flags: tuple[Flag, ...]
+    runs: tuple[FlagRun, ...]
 
 
 def command_of(
@@ -50,21 +49,22 @@ def command_of(
     Source: common/arg.cpp, tools/llama-bench/llama-bench.cpp (llama.cpp in llama-cpp-python 0.3.36).
     """
     tool = settings.tool
-    bench = tuple(bench_flags(model, rig, settings, workload))
-    flags = bench
+    bench = bench_flags(model, rig, settings, workload)
+    runs = bench
     if tool == "llama-server":
-        flags = (*server_flags(model, rig, settings, workload), *companion_flags(companions, rig))
+        runs = server_flags(model, rig, settings, workload)
+        if companions is not ALONE:
+            runs = (*runs, run_of(companion_flags(companions, rig)))
+    program = _program(settings)
     variables = environment(rig, settings, tool, peer_access=peer_access)
-    argv = (_program(settings), *words_of(flags))
-    measured = (*words_of(bench), "-o", "json")
     others = environment(rig, settings, "llama-bench", peer_access=peer_access)
     return CommandLine(
-        argv=argv,
+        argv=(program, *[word for run in runs for word in run.words]),
         env=_env(variables),
-        text=_shell_line(_env(variables), argv),
-        verify=_shell_line(_env(others), ("llama-bench", *measured)),
+        text=_shell_line(variables, program, runs),
+        verify=f"{_shell_line(others, 'llama-bench', bench)} -o json",
         variables=variables,
-        flags=flags,
+        runs=runs,
     )
 
 
@@ -80,9 +80,6 @@ def _env(variables: Iterable[Flag]) -> dict[str, str]:
     return {variable.words[0]: variable.words[1] for variable in variables}
 
 
-_quoted = lru_cache(maxsize=4096)(shlex.quote)
-"""Most words of command lines are the same few flags."""
-
-
-def _shell_line(env: Mapping[str, str], argv: tuple[str, ...]) -> str:
-    return " ".join([*(f"{name}={_quoted(value)}" for name, value in env.items()), *map(_quoted, argv)])
+def _shell_line(variables: Iterable[Flag], program: str, runs: Sequence[FlagRun]) -> str:
+    stated = [f"{name}={shlex.quote(value)}" for name, value in _env(variables).items()]
+    return " ".join([*stated, program, *[run.text for run in runs if run.words]])

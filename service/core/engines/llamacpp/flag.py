@@ -1,7 +1,9 @@
 """Flags of llama.cpp's programs with what they do, and the words that all of them are made of."""
 
 import re
+import shlex
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -23,9 +25,23 @@ class Flag(NamedTuple):
     meaning: str
 
 
-def words_of(flags: Iterable[Flag]) -> tuple[str, ...]:
-    """All words in order."""
-    return tuple([word for flag in flags for word in flag.words])
+@dataclass(frozen=True, slots=True, eq=False)
+class FlagRun:
+    """Flags in a row, all their words, and these as a shell reads them.
+
+    Compared by identity: most commands share all runs but those of the context and the shares.
+    """
+
+    flags: tuple[Flag, ...]
+    words: tuple[str, ...]
+    text: str
+
+
+def run_of(flags: Iterable[Flag]) -> FlagRun:
+    """These flags, spelled out."""
+    flags = tuple(flags)
+    words = tuple([word for flag in flags for word in flag.words])
+    return FlagRun(flags, words, shlex.join(words))
 
 
 @lru_cache(maxsize=1024)

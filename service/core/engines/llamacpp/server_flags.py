@@ -2,17 +2,18 @@
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from service.core.architectures.hparams import read_hparams
 from service.core.engines.llamacpp.cache_types import DEFAULT_CACHE_TYPE
 from service.core.engines.llamacpp.devices import engine_devices, listed_devices
-from service.core.engines.llamacpp.flag import Flag, addresses, file_name, number, override_entry
+from service.core.engines.llamacpp.flag import Flag, FlagRun, addresses, file_name, number, override_entry, run_of
 from service.core.engines.llamacpp.flag_history import knows
 from service.core.engines.llamacpp.settings import LlamaCppSettings
 from service.core.engines.llamacpp.versions import VersionRules, version_rules
 from service.core.types import Model, Rig, Workload
 
+Layers: TypeAlias = int | Literal["all"] | None
 DEFAULT_BATCH_TOKENS: Final = 2048
 DEFAULT_UBATCH_TOKENS: Final = 512
 
@@ -28,36 +29,49 @@ SPLIT_MODES: Final = {
 }
 
 
-def server_flags(model: Model, rig: Rig, settings: LlamaCppSettings, workload: Workload) -> Iterator[Flag]:
+def server_flags(
+    model: Model, rig: Rig, settings: LlamaCppSettings, workload: Workload
+) -> tuple[FlagRun, ...]:  # fmt: skip
     """Every flag of the model itself, in the order people write them.
 
     Source: common/arg.cpp (llama.cpp in llama-cpp-python 0.3.36); versions.py and flag_history.py for older builds.
     """
-    rules, plain = version_rules(settings.version, settings.date), settings.without_shares
-    hp = read_hparams(model)
-    yield from _first(model, rig, plain)
-    context_tokens = hp.n_ctx_train if workload.context_tokens is None else workload.context_tokens
-    yield Flag(("-c", str(context_tokens)), "Context in tokens, all streams together; else the trained one is taken.")
-    yield from _stream_flags(settings, workload, rules)
-    if rig.gpus:
-        yield _layers(settings, rules)
-    yield from split_flags(settings, ",")
-    yield from _last(model, rig, plain)
+    plain, context_tokens = settings.without_shares, workload.context_tokens
+    if context_tokens is None:
+        context_tokens = read_hparams(model).n_ctx_train
+    context = Flag(
+        ("-c", str(context_tokens)), "Context in tokens, all streams together; else the trained one is taken."
+    )
+    return (
+        _first(model, rig, plain),
+        run_of([context]),
+        _counts(plain, settings.n_gpu_layers, workload.parallel, has_cards=bool(rig.gpus)),
+        *shares_run(settings, ","),
+        _last(model, rig, plain),
+    )
 
 
 @lru_cache(maxsize=1024)
-def _first(model: Model, rig: Rig, settings: LlamaCppSettings) -> tuple[Flag, ...]:
+def _first(model: Model, rig: Rig, settings: LlamaCppSettings) -> FlagRun:
     """The model and the cards."""
     rules = version_rules(settings.version, settings.date)
     devices = device_flags(rig, settings, ",") if rules.has("device_list") else ()
     named = Flag(("-m", file_name(model)), "The model's GGUF file: put your path here.")
-    return (named, *rpc_flags(rig, "--rpc"), *devices)
+    return run_of((named, *rpc_flags(rig, "--rpc"), *devices))
 
 
 @lru_cache(maxsize=1024)
-def _last(model: Model, rig: Rig, settings: LlamaCppSettings) -> tuple[Flag, ...]:
+def _counts(settings: LlamaCppSettings, n_gpu_layers: Layers, parallel: int, *, has_cards: bool) -> FlagRun:
+    """Streams, layers, and how the cards share them; settings: without shares and a number of layers."""
+    rules = version_rules(settings.version, settings.date)
+    layers = [_layers(settings, n_gpu_layers, rules)] if has_cards else []
+    return run_of((*_stream_flags(settings, parallel, rules), *layers, *mode_flags(settings)))
+
+
+@lru_cache(maxsize=1024)
+def _last(model: Model, rig: Rig, settings: LlamaCppSettings) -> FlagRun:
     """What depends neither on the workload nor on how layers are divided."""
-    return tuple(_others(model, rig, settings, version_rules(settings.version, settings.date)))
+    return run_of(_others(model, rig, settings, version_rules(settings.version, settings.date)))
 
 
 def _others(model: Model, rig: Rig, settings: LlamaCppSettings, rules: VersionRules) -> Iterator[Flag]:
@@ -98,17 +112,23 @@ def rpc_flags(rig: Rig, flag: str) -> Iterator[Flag]:
         yield Flag((flag, ",".join(servers)), "Addresses of the RPC servers: put yours here, in this order.")
 
 
-def split_flags(settings: LlamaCppSettings, separator: str) -> Iterator[Flag]:
-    """How the cards share the model, where that is not by layer and by free memory."""
+def mode_flags(settings: LlamaCppSettings) -> Iterator[Flag]:
+    """How the cards share the model, where that is not by layer."""
     mode = settings.split_mode
     if mode not in (None, "layer") and not runs_on_host(settings):
         yield Flag(("-sm", str(mode)), SPLIT_MODES[str(mode)])
     if mode in ("none", "row") and settings.main_gpu > 0:
         meaning = "The card that holds it." if mode == "none" else "The card that holds what is not split."
         yield Flag(("-mg", str(settings.main_gpu)), meaning)
-    if settings.tensor_split is not None:
-        shares = separator.join(number(share) for share in settings.tensor_split)
-        yield Flag(("-ts", shares), "Shares of the cards, in llama.cpp's order of them; else free memory decides.")
+
+
+def shares_run(settings: LlamaCppSettings, separator: str) -> tuple[FlagRun, ...]:
+    """Shares of the cards, where they are not those of free memory."""
+    if settings.tensor_split is None:
+        return ()
+    shares = separator.join([number(share) for share in settings.tensor_split])
+    meaning = "Shares of the cards, in llama.cpp's order of them; else free memory decides."
+    return (run_of([Flag(("-ts", shares), meaning)]),)
 
 
 def batch_flags(settings: LlamaCppSettings, rules: VersionRules) -> Iterator[Flag]:
@@ -137,25 +157,25 @@ def n_cpu_moe_flags(model: Model, settings: LlamaCppSettings) -> Iterator[Flag]:
         yield Flag(("-ncmoe", str(blocks)), "Routed experts of so many first blocks stay in main memory.")
 
 
-def layers_on_cards(settings: LlamaCppSettings) -> int | None:
+def layers_on_cards(settings: LlamaCppSettings, n_gpu_layers: Layers) -> int | None:
     """Layers asked for, None for all of them."""
     if runs_on_host(settings):
         return 0
-    return None if settings.n_gpu_layers in (None, "all") else int(settings.n_gpu_layers)
+    return None if n_gpu_layers in (None, "all") else int(n_gpu_layers)
 
 
-def _layers(settings: LlamaCppSettings, rules: VersionRules) -> Flag:
-    asked = layers_on_cards(settings)
+def _layers(settings: LlamaCppSettings, n_gpu_layers: Layers, rules: VersionRules) -> Flag:
+    asked = layers_on_cards(settings, n_gpu_layers)
     if asked is None:
         words = ("-ngl", "all" if knows(rules, "layers_in_words") else ALL_LAYERS)
         return Flag(words, "All layers on the cards, the output layer too; else llama.cpp decides how many.")
     return Flag(("-ngl", str(asked)), "So many layers on the cards, counted from the last; the others in main memory.")
 
 
-def _stream_flags(settings: LlamaCppSettings, workload: Workload, rules: VersionRules) -> Iterator[Flag]:
+def _stream_flags(settings: LlamaCppSettings, parallel: int, rules: VersionRules) -> Iterator[Flag]:
     four = rules.has("server_default_slots")
     default = "; else the server starts four on one cache." if four else "; they share the context."
-    yield Flag(("-np", str(workload.parallel)), f"Streams at once{default}")
+    yield Flag(("-np", str(parallel)), f"Streams at once{default}")
     if settings.kv_unified and rules.has("separate_streams"):
         yield Flag(("-kvu",), "One cache for all streams, each as long as it needs.")
 
