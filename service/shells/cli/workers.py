@@ -22,7 +22,8 @@ Answered: TypeAlias = Iterable[tuple[int, bytes]]
 # a forked process has everything that is imported; where there is no fork each one starts anew
 _FORKS = "fork" in get_all_start_methods()
 _CONTEXT = get_context("fork") if _FORKS else get_context("spawn")
-_GROUPS_PER_WORKER = 4
+# small enough that no process has much left when another has nothing, large enough that sending them costs little
+_GROUP_LINES = 8
 
 
 class Workers:
@@ -40,7 +41,7 @@ class Workers:
         known: dict[int, bytes] = {}
         waiting = iter(lines)
         line = next(waiting, None)
-        for answered in self._answered(deque(_groups(lines, self._count * _GROUPS_PER_WORKER))):
+        for answered in self._answered(Remaining(lines)):
             known.update(answered)
             while line is not None and line.number in known:
                 yield known.pop(line.number)
@@ -69,15 +70,18 @@ class Workers:
             self._processes[here] = process
         self._started = True
 
-    def _answered(self, groups: deque[Group]) -> Iterator[Answered]:
+    def _answered(self, remaining: "Remaining") -> Iterator[Answered]:
         """Groups as they are answered, in any order."""
         busy: dict[Connection, Group] = {}
-        while groups or busy:
+        while busy or remaining:
             for connection in [each for each in self._processes if each not in busy]:
-                if groups and self._sent(connection, groups[0]):
-                    busy[connection] = groups.popleft()
+                group = remaining.take(connection)
+                if group and self._sent(connection, group):
+                    busy[connection] = group
+                elif group:
+                    yield _answered_here(group)
             if not busy:  # no process is left
-                yield _answered_here(groups.popleft())
+                yield _answered_here(remaining.take(None))
                 continue
             ready = wait(busy)
             for connection in [each for each in busy if each in ready]:
@@ -108,15 +112,45 @@ def _answered_here(group: Group) -> Answered:
     return [(line.number, answer(line)) for line in group]
 
 
-def _groups(lines: Sequence[Line], count: int) -> Iterator[Group]:
-    """Lines about one model together, since much is remembered per model; about `count` groups or more."""
-    most = -(-len(lines) // count)
-    by_model: dict[str, list[Line]] = {}
-    for line in lines:
-        by_model.setdefault(_model_of(line.text), []).append(line)
-    for group in by_model.values():
-        for first in range(0, len(group), most):
-            yield group[first : first + most]
+class Remaining:
+    """Lines that nobody answers yet, by model, since much is remembered per model.
+
+    Each process stays with its model until all lines about it are taken, then goes on with the model that has most
+    lines of those that nobody has begun, and at the end helps where most lines are left: none has nothing to do while
+    another has much.
+    """
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        by_model: dict[str, deque[Line]] = {}
+        for line in lines:
+            by_model.setdefault(_model_of(line.text), deque()).append(line)
+        self._by_model = by_model
+        self._unbegun = sorted(by_model, key=lambda model: len(by_model[model]))
+        self._own: dict[object, str] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_model)
+
+    def take(self, process: object) -> Group:
+        """The next lines for a process, at most half of what is left where others are at the same model."""
+        if not self._by_model:
+            return ()
+        model = self._own.get(process)
+        if model not in self._by_model:
+            model = self._next()
+            self._own[process] = model
+        left = self._by_model[model]
+        shared = sum(each == model for each in self._own.values())
+        most = min(_GROUP_LINES, -(-len(left) // shared))
+        group = [left.popleft() for _ in range(min(most, len(left)))]
+        if not left:
+            del self._by_model[model]
+        return group
+
+    def _next(self) -> str:
+        if self._unbegun:
+            return self._unbegun.pop()
+        return max(self._by_model, key=lambda model: len(self._by_model[model]))
 
 
 def _model_of(text: bytes) -> str:

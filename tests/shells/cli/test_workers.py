@@ -5,10 +5,11 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Sequence
 
 from service.shells.cli.answers import MANY_LINES, answers
-from service.shells.cli.lines import BATCH_LINES, answer, batches
-from service.shells.cli.workers import Workers
+from service.shells.cli.lines import BATCH_LINES, Line, answer, batches
+from service.shells.cli.workers import Remaining, Workers
 from tests.servers import COMMAND
 
 MODELS = ("llama-3.2-1b:Q4_K_M", "nothing", "qwen3-0.6b:Q4_K_M", "llama-3.2-3b:Q4_K_M")
@@ -86,3 +87,35 @@ def test_a_batch_is_what_is_there() -> None:
     assert [line.text for line in found[0][:2]] == [b"one", b"three"]
     assert found[-1][-1].text == b"last"
     assert max(map(len, found)) <= BATCH_LINES
+
+
+def lines_about(**counts: int) -> list[Line]:
+    """So many lines about each model, one model after the other."""
+    models = [model for model, count in counts.items() for _ in range(count)]
+    return [Line(number, json.dumps({"model": model}).encode()) for number, model in enumerate(models, 1)]
+
+
+def models_of(lines: Sequence[Line]) -> set[str]:
+    return {json.loads(line.text)["model"] for line in lines}
+
+
+def test_a_process_stays_with_its_model() -> None:
+    """The model with most lines is begun first, and nobody else takes of it while there is another."""
+    remaining = Remaining(lines_about(few=10, most=30, some=20))
+    taken = {process: models_of(remaining.take(process)) for process in ("first", "second")}
+    assert taken == {"first": {"most"}, "second": {"some"}}
+    assert models_of(remaining.take("second")) == {"some"}
+    assert models_of(remaining.take("first")) == {"most"}
+
+
+def test_who_has_nothing_left_helps() -> None:
+    """Every line is taken once, and the last ones of a model are divided."""
+    lines = lines_about(one=40)
+    remaining, shares, found = Remaining(lines), list[int](), list[Line]()
+    while remaining:
+        group = remaining.take(len(shares) % 2)
+        shares.append(len(group))
+        found += group
+    assert found == lines
+    assert shares[-2:] == [1, 1]
+    assert remaining.take(0) == ()
