@@ -46,6 +46,14 @@ class MeasurementQuery(BaseModel):
     offset: Annotated[int, Field(ge=0, le=10_000_000)] = Field(0, description="Leave out so many of the newest.")
 
 
+class Withdrawal(BaseModel):
+    """Why a measurement is withdrawn."""
+
+    model_config = REQUEST
+
+    reason: Text = Field(description="Kept beside it.", examples=["The card was throttling."])
+
+
 class MeasurementDocument(BaseModel):
     """One figure of one benchmark."""
 

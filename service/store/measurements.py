@@ -1,10 +1,10 @@
-"""Measurements: immutable, addressed by what was read; some accepted, some quarantined with the reason."""
+"""Measurements, addressed by what was read, which never changes; some accepted, some quarantined with the reason."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, func, select, update
 from sqlalchemy.orm import Session
 
 from service.store.audit import record_change
@@ -63,6 +63,14 @@ def keep_measurement(session: Session, entry: MeasurementEntry) -> bool:
     return True
 
 
+def change_verdict(session: Session, entry: MeasurementEntry, *, status: str, code: str, reason: str) -> None:
+    """Change what became of a measurement; what was read stays."""
+    now: JsonObject = {"status": status, "code": code, "reason": reason}
+    session.execute(update(MeasurementTable).where(MeasurementTable.id == entry.id).values(now))
+    before: JsonObject = {name: getattr(entry, name) for name in (*_AUDITED, "reason")}
+    record_change(session, "measurement", entry.id, before=before, after=before | now)
+
+
 def kept_measurements(session: Session, ids: Sequence[str]) -> dict[str, StoredMeasurement]:
     """Read measurements by their ids."""
     rows = session.scalars(select(MeasurementTable).where(MeasurementTable.id.in_(ids)))
@@ -74,6 +82,20 @@ def accepted_of(session: Session, configuration: str) -> list[StoredMeasurement]
     query = (
         select(MeasurementTable)
         .where(MeasurementTable.configuration == configuration, MeasurementTable.status == "accepted")
+        .order_by(MeasurementTable.added_at, MeasurementTable.id)
+    )
+    return [_stored(row) for row in session.scalars(query)]
+
+
+def quarantined_of(session: Session, configuration: str | None, code: str) -> list[StoredMeasurement]:
+    """Read the measurements of one configuration that are quarantined for one reason, the oldest first."""
+    query = (
+        select(MeasurementTable)
+        .where(
+            MeasurementTable.configuration == configuration,
+            MeasurementTable.status == "quarantined",
+            MeasurementTable.code == code,
+        )
         .order_by(MeasurementTable.added_at, MeasurementTable.id)
     )
     return [_stored(row) for row in session.scalars(query)]
@@ -133,5 +155,5 @@ _COLUMNS = (
     "id", "status", "code", "reason", "metric", "value", "stddev", "engine", "backend", "model", "rig", "build",
     "configuration", "request", "facts", "source",
 )  # fmt: skip
-# what the audit trail says of one; the rest is in its row, which nobody changes
+# what the audit trail says of one; the rest of its row nobody changes
 _AUDITED = ("status", "code", "metric", "value", "model", "rig", "build", "source")

@@ -180,7 +180,7 @@ class ApiKeyTable(Table):
 
 
 class MeasurementTable(Table):
-    """One figure of one benchmark, addressed by the digest of what was read; never changed.
+    """One figure of one benchmark, addressed by the digest of what was read; its verdict alone may change.
 
     value: null where a program printed no number. request: the question it answers, null where it could not be matched.
     facts: what was read. configuration: digest of everything that decides its speed but for the build.

@@ -8,6 +8,6 @@ MEANINGS: Final[dict[Scope, str]] = {
     "read": "ask, list and show, where reading needs a key; every valid key may",
     "cards": "add, change and remove cards",
     "models": "bring models in, name, rename and remove them",
-    "measurements": "bring measurements in",
+    "measurements": "bring measurements in, and withdraw them",
     "audit": "see who changed what",
 }

@@ -23,12 +23,11 @@ from service.contract.validation import validate_request
 from service.core.problems import InvalidRequest, PlanProblem, UnknownModel
 from service.measurements.reading import read_report
 from service.measurements.runs import Run
+from service.planning.measurements.earlier import judged_among_accepted
 from service.planning.measurements.judging import (
     BELIEVED,
-    Earlier,
     Verdict,
     judged_alone,
-    judged_by_earlier,
     judged_by_plan,
     predicted_of,
     quantity_of,
@@ -43,7 +42,6 @@ from service.store.database import transaction
 from service.store.measurements import (
     MeasurementEntry,
     StoredMeasurement,
-    accepted_of,
     keep_measurement,
     kept_measurements,
 )
@@ -211,25 +209,11 @@ def _kept_entry(session: Session, found: Matched, source: str | None) -> tuple[M
     known = kept_measurements(session, [entry.id])
     if known:
         return known[entry.id], False
-    if entry.status == "accepted" and entry.configuration is not None:
-        earlier = [_earlier(one, found) for one in accepted_of(session, entry.configuration)]
-        verdict = judged_by_earlier(found.run.figure, entry.build, earlier)
+    if entry.status == "accepted":
+        verdict = judged_among_accepted(session, entry)
         if verdict:
             entry = replace(entry, status="quarantined", code=verdict.code, reason=verdict.reason)
     return entry, keep_measurement(session, entry)
-
-
-def _earlier(stored: StoredMeasurement, found: Matched) -> Earlier:
-    setup = stored.facts.get("setup", {})
-    machine = (setup.get("cpu"), setup.get("gpus"))
-    own = (found.run.setup.cpu, None if found.run.setup.gpus is None else list(found.run.setup.gpus))
-    return Earlier(
-        id=stored.id,
-        value=stored.value or 1.0,
-        stddev=stored.stddev,
-        build=stored.build,
-        by_same=machine == own and machine[0] is not None,
-    )
 
 
 def _entry(found: Matched, source: str | None) -> MeasurementEntry:

@@ -45,6 +45,7 @@ class Earlier:
 
 
 BELIEVED: Final = Verdict()
+CONTRADICTS: Final = "contradicts"
 
 
 def quantity_of(figure: Figure) -> Quantity:
@@ -108,7 +109,7 @@ def judged_by_earlier(figure: Figure, build: str, earlier: Sequence[Earlier]) ->
         difference = abs(log(figure.value / one.value))
         if difference > limit:
             return Verdict(
-                code="contradicts",
+                code=CONTRADICTS,
                 reason=f"{one.id} measured {one.value:,.2f} on the same configuration, {exp(difference) - 1:.1%} "
                 f"apart; the noise explains {exp(limit) - 1:.1%}.",
             )

@@ -182,7 +182,7 @@ def models(
     print_models(" ".join(words or ()))
 
 
-measurements = typer.Typer(no_args_is_help=True, help="What benchmarks measured: import it, list it.")
+measurements = typer.Typer(no_args_is_help=True, help="What benchmarks measured: import it, list it, withdraw it.")
 app.add_typer(measurements, name="measurements")
 
 
@@ -212,6 +212,7 @@ def list_measurements(
     gpu: Annotated[str | None, typer.Option(help="Part of a card's slug.")] = None,
     model: Annotated[str | None, typer.Option(help="Part of a model's name.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many.")] = 100,
+    ids: Annotated[bool, typer.Option("--ids", help="Their ids, for rigfit measurements withdraw.")] = False,
 ) -> None:
     """List what was measured, the newest first, and what became of it."""
     from service.contract.measurements import MeasurementQuery  # noqa: PLC0415
@@ -219,7 +220,20 @@ def list_measurements(
     from service.shells.cli.measurements import list_measurements as run  # noqa: PLC0415
 
     with exit_on_problem(as_json=False):
-        run(validate_as(MeasurementQuery, {"status": status, "gpu": gpu, "model": model, "limit": limit}))
+        query = validate_as(MeasurementQuery, {"status": status, "gpu": gpu, "model": model, "limit": limit})
+        run(query, with_ids=ids)
+
+
+@measurements.command("withdraw")
+def withdraw_measurement(
+    measurement_id: Annotated[str, typer.Argument(help="As rigfit measurements list --ids shows it.")],
+    reason: Annotated[str, typer.Option(help="Kept beside it.")],
+) -> None:
+    """Learn nothing from a measurement any more, for good; those that contradicted it are judged again."""
+    from service.shells.cli.measurements import withdraw  # noqa: PLC0415
+
+    with exit_on_problem(as_json=False):
+        withdraw(measurement_id, reason)
 
 
 keys = typer.Typer(no_args_is_help=True, help="API keys: who may change catalogues, and read where that needs one.")

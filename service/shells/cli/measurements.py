@@ -8,12 +8,20 @@ from rich.console import Console
 from rich.table import Table
 from sqlalchemy import Engine
 
-from service.contract.measurements import ImportedMeasurements, MeasurementDocument, MeasurementHints, MeasurementQuery
+from service.contract.measurements import (
+    ImportedMeasurements,
+    MeasurementDocument,
+    MeasurementHints,
+    MeasurementQuery,
+    Withdrawal,
+)
+from service.contract.validation import validate_as
 from service.core.problems import InvalidRequest
 from service.measurements.text import decoded
 from service.planning.catalogues import StoredCatalogues
 from service.planning.measurements.importing import import_measurements
 from service.planning.measurements.stored import listed_measurements
+from service.planning.measurements.withdrawing import withdraw_measurement
 from service.planning.planner import Planner
 from service.settings import settings
 from service.shells.cli.migrate import prepared_database
@@ -34,8 +42,8 @@ def import_files(files: Sequence[str], hints: MeasurementHints) -> None:
         database.dispose()
 
 
-def list_measurements(query: MeasurementQuery) -> None:
-    """Print a page of what was kept."""
+def list_measurements(query: MeasurementQuery, *, with_ids: bool) -> None:
+    """Print a page of what was kept; with_ids: ids beside it, in the place of what one of them is of in detail."""
     database: Engine = prepared_database(settings())
     try:
         found = listed_measurements(database, query)
@@ -44,7 +52,19 @@ def list_measurements(query: MeasurementQuery) -> None:
     if not found.measurements:
         Console(highlight=False).print("there are no such measurements")
         return
-    _print(found.measurements)
+    _print(found.measurements, with_ids=with_ids)
+
+
+def withdraw(measurement_id: str, reason: str) -> None:
+    """Learn nothing from a measurement any more; raises PlanProblem."""
+    withdrawal = validate_as(Withdrawal, {"reason": reason})
+    chosen = settings()
+    database = prepared_database(chosen)
+    try:
+        catalogues = StoredCatalogues(database, chosen.catalogue_refresh_s)
+        _print([withdraw_measurement(catalogues, database, measurement_id, withdrawal.reason)], with_ids=True)
+    finally:
+        database.dispose()
 
 
 def _content(name: str) -> str:
@@ -69,14 +89,19 @@ def _tell(name: str, found: ImportedMeasurements) -> None:
         sys.stdout.write(f"and {found.unread_count - len(found.unread)} more lines\n")
 
 
-def _print(documents: Sequence[MeasurementDocument]) -> None:
+def _print(documents: Sequence[MeasurementDocument], *, with_ids: bool = False) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for title, width in (("model", None), ("cards", None), ("figure", None), ("tokens/s", None), ("status", None)):
-        table.add_column(title, overflow="fold", width=width)
+    if with_ids:
+        table.add_column("id", no_wrap=True)
+    for title in ("model", "tokens/s", "status") if with_ids else ("model", "cards", "figure", "tokens/s", "status"):
+        table.add_column(title, overflow="fold")
     for one in documents:
         value = "" if one.value is None else f"{one.value:.2f}"
         status = one.status if not one.code else f"{one.status}: {one.code}. {one.reason}"
-        table.add_row(one.model or "", one.rig, _figure(one), value, status)
+        if with_ids:
+            table.add_row(one.id, one.model or "", value, one.code or one.status)
+        else:
+            table.add_row(one.model or "", one.rig, _figure(one), value, status)
     Console(highlight=False).print(table)
 
 

@@ -3,14 +3,16 @@
 from typing import Annotated, Any, get_args
 
 from anyio import from_thread
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 
 from service.contract.measurements import (
     Calibration,
     ImportedMeasurements,
+    MeasurementDocument,
     MeasurementHints,
     MeasurementList,
     MeasurementQuery,
+    Withdrawal,
 )
 from service.contract.rig import BackendName
 from service.contract.validation import validate_as
@@ -18,7 +20,8 @@ from service.core.problems import InvalidRequest
 from service.measurements.text import decoded
 from service.planning.measurements.importing import import_measurements
 from service.planning.measurements.stored import listed_measurements
-from service.shells.rest.media import FORM, JSON, TEXT, is_form, is_text, unsupported_media
+from service.planning.measurements.withdrawing import withdraw_measurement
+from service.shells.rest.media import FORM, JSON, TEXT, is_form, is_text, require_json, unsupported_media
 from service.shells.rest.multipart import MultipartBody
 from service.shells.rest.problems import responses
 from service.shells.rest.state import DatabaseState, PlannerState
@@ -107,6 +110,23 @@ def post_measurements(
 def get_measurements(query: Annotated[MeasurementQuery, Query()], database: DatabaseState) -> MeasurementList:
     """List what was measured, with what became of it and why."""
     return listed_measurements(database, query)
+
+
+@router.post(
+    "/measurements/{measurement_id}/withdraw",
+    summary="Withdraw a measurement",
+    response_description="The measurement, quarantined.",
+    responses=responses("invalid-request", "not-found", "not-ready", "too-large", "unsupported-media"),
+    dependencies=[Depends(require_json)],
+)
+def post_withdraw(
+    measurement_id: str, withdrawal: Withdrawal, planner: PlannerState, database: DatabaseState
+) -> MeasurementDocument:
+    """Learn nothing from a measurement any more, for good: it stays, quarantined as `withdrawn` with the reason.
+
+    Measurements that were quarantined because they contradicted it are judged again without it.
+    """
+    return withdraw_measurement(planner.catalogues, database, measurement_id, withdrawal.reason)
 
 
 @router.get(

@@ -1,6 +1,7 @@
 """`rigfit measurements`: benchmarks into the database, and plans of the command line that follow them."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,21 @@ def test_measurements_are_listed(tmp_path: Path) -> None:
     (tmp_path / "bench.json").write_text(as_json([row(), row(avg_ts=900.0)]), "utf-8")
     run("measurements", "import", str(tmp_path / "bench.json"))
     assert "beyond-bandwidth" in "".join(run("measurements", "list", "--status", "quarantined").split())
+
+
+@pytest.mark.usefixtures("database_path")
+def test_a_measurement_is_withdrawn(tmp_path: Path) -> None:
+    """By the id that the list shows; the next plan is what it was before."""
+    before = speed()
+    (tmp_path / "bench.json").write_text(as_json([row(avg_ts=120.0)]), "utf-8")
+    run("measurements", "import", str(tmp_path / "bench.json"))
+    assert speed() < before
+    (measurement_id,) = re.findall(r"mea_[0-9a-f]{32}", run("measurements", "list", "--ids"))
+    said = run("measurements", "withdraw", measurement_id, "--reason", "throttled")
+    assert "withdrawn" in "".join(said.split())
+    assert speed() == before
+    answer = CliRunner().invoke(app, ["measurements", "withdraw", "mea_none", "--reason", "throttled"])
+    assert (answer.exit_code, "no measurement" in answer.stderr) == (2, True)
 
 
 @pytest.mark.usefixtures("database_path")

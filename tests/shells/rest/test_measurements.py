@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from service.planning.access.keys import make_key
 from service.settings import Settings
-from tests.databases import Databases, migrate_and_seed
+from tests.databases import Databases, migrate_and_seed, opened
 from tests.measurements.printed import as_csv, as_json, as_jsonl, as_markdown, as_sql, row
 from tests.shells.rest.local_client import local_client
 from tests.shells.rest.test_plan import QUESTION
@@ -77,6 +79,38 @@ def test_the_next_plan_follows(measured: TestClient) -> None:
     assert after["speed"]["decode_tokens_per_s"]["mid"] < before["speed"]["decode_tokens_per_s"]["mid"]
     (group,) = measured.get("/calibration").json()["groups"]
     assert {shift["what"] for shift in group["shifts"] if shift["level"] == "card"} == {"rtx-3090"}
+
+
+def test_a_measurement_is_withdrawn(measured: TestClient) -> None:
+    """With a reason; the next plan is what it was before, and the trail says who did it."""
+    question = QUESTION | {"model": "llama-3.1-8b:Q4_K_M", "rig": {"gpus": ["rtx-3090"]}}
+    before = measured.post("/plan", json=question).json()
+    (one,) = measured.post("/measurements", json=json.loads(as_json([row(avg_ts=120.0)]))).json()["measurements"]
+    assert measured.post("/plan", json=question).json()["speed"] != before["speed"]
+    address, why = f"/measurements/{one['id']}/withdraw", {"reason": "The card was throttling."}
+    for body in ({}, {"reason": ""}, {"reason": "x", "by": "me"}):
+        expect_problem(measured.post(address, json=body), "invalid-request")
+    expect_problem(measured.post("/measurements/mea_none/withdraw", json=why), "not-found")
+    gone = measured.post(address, json=why)
+    assert (gone.status_code, gone.json()["code"]) == (200, "withdrawn")
+    assert measured.post("/plan", json=question).json()["speed"] == before["speed"]
+    (change, _) = measured.get(f"/audit?kind=measurement&entity={one['id']}").json()["changes"]
+    assert (change["actor"], change["action"], change["after"]["code"]) == ("anonymous", "update", "withdrawn")
+
+
+def test_withdrawing_needs_the_scope_of_measurements(sqlite: Databases) -> None:
+    """Whoever may bring measurements in may withdraw them, and nobody else."""
+    url = sqlite.copy_of("seeded", migrate_and_seed)
+    with opened(url) as database:
+        keys = {scope: make_key(database, scope, [scope]).text for scope in ("measurements", "models")}
+    with local_client(Settings(database_url=url)) as client:
+
+        def answer(headers: dict[str, str]) -> Any:
+            return client.post("/measurements/mea_none/withdraw", json={"reason": "wrong"}, headers=headers)
+
+        expect_problem(answer({}), "unauthorized")
+        expect_problem(answer({"x-api-key": keys["models"]}), "forbidden")
+        expect_problem(answer({"x-api-key": keys["measurements"]}), "not-found")
 
 
 def test_bodies_that_are_not_read(measured: TestClient) -> None:
