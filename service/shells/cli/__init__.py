@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from service.core.problems import InvalidRequest
+from service.planning.process import seldom_collect
 from service.shells.cli import choosing_flags, flags
 from service.shells.cli.batch_commands import batch, batches, worker
 from service.shells.cli.plan import plan
@@ -272,4 +273,5 @@ def revoke_key(name: Annotated[str, typer.Argument(help="The key's name.")]) -> 
 
 def main() -> None:
     """Run the command line."""
+    seldom_collect()
     app()

@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 import typer
 
-from service.contract.model_reference import is_address
 from service.shells.cli.rig_flags import rig_of
 from service.shells.cli.vllm_flags import engine_of
 
@@ -159,6 +158,8 @@ def question_of(flags: dict[str, Any]) -> dict[str, Any]:
 
 def model_reference(text: str) -> str | dict[str, str]:
     """A file of this computer, an address of another host, or a name of the catalogue."""
+    from service.contract.model_reference import is_address  # noqa: PLC0415 - the flags alone need no contract
+
     if text.endswith(".gguf") and Path(text).is_file():
         return {"path": text}
     return {"url": text} if is_address(text) else text

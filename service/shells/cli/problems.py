@@ -4,7 +4,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from service.contract.problem import problem_of
 from service.core.problems import PlanProblem
 
 PROBLEM_EXIT_STATUS = 2
@@ -16,6 +15,8 @@ def exit_on_problem(*, as_json: bool) -> Iterator[None]:
     try:
         yield
     except PlanProblem as refused:
+        from service.contract.problem import problem_of  # noqa: PLC0415 - only where there is a problem
+
         answer = problem_of(refused)
         if as_json:
             sys.stdout.write(answer.model_dump_json(exclude_defaults=True) + "\n")

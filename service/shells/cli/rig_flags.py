@@ -6,7 +6,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from service.contract.plan_query import cards_of_text
 from service.shells.cli import vllm_flags
 
 _Text = str | None
@@ -54,6 +53,8 @@ def with_machine_flags(command: Callable[..., None]) -> Callable[..., None]:
 
 def rig_of(flags: dict[str, Any]) -> dict[str, Any]:
     """State the flags that were given as parts of a request's rig; cards take their limit along."""
+    from service.contract.plan_query import cards_of_text  # noqa: PLC0415 - the flags alone need no contract
+
     rig: dict[str, Any] = {name: flags[name] for name in _PLAIN if flags.get(name) is not None}
     for part, fields in _PARTS.items():
         stated = {field: flags[flag] for field, flag in fields.items() if flags.get(flag) is not None}
