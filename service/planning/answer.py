@@ -1,5 +1,7 @@
 """A choice as the Plan of the contract."""
 
+from functools import lru_cache
+
 from service.contract.plan import (
     Alternative,
     DevicePlan,
@@ -8,8 +10,11 @@ from service.contract.plan import (
     ModelSummary,
     Plan,
 )
+from service.contract.request import WorkloadRequest
 from service.core.engines.llamacpp.needs import overhead_bytes
 from service.core.memory import shortfall_bytes
+from service.core.model_facts import model_facts
+from service.core.types import Model
 from service.planning.advice import advice_of
 from service.planning.alternatives import RunnerUp, runners_up
 from service.planning.command_answer import command_plan
@@ -29,8 +34,8 @@ def plan_of(findings: Findings, *, in_words: bool = True) -> Plan:
     others = runners_up(findings)
     return Plan(
         id=plan_id(findings),
-        model=_model(findings),
-        workload=findings.request.workload.model_copy(update={"context_tokens": findings.choice.context_tokens}),
+        model=_model(findings.model),
+        workload=_workload(findings),
         engine=_engine(findings),
         assumptions=findings.request.assumptions,
         fits=verdict == "fits",
@@ -65,8 +70,16 @@ def _alternative(other: RunnerUp) -> Alternative:
     )
 
 
-def _model(findings: Findings) -> ModelSummary:
-    model, facts = findings.model, findings.facts
+def _workload(findings: Findings) -> WorkloadRequest:
+    stated, context_tokens = findings.request.workload, findings.choice.context_tokens
+    if stated.context_tokens == context_tokens:
+        return stated
+    return stated.model_copy(update={"context_tokens": context_tokens})
+
+
+@lru_cache(maxsize=256)
+def _model(model: Model) -> ModelSummary:
+    facts = model_facts(model)
     return ModelSummary(
         name=model.name,
         id=model.id,

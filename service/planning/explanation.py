@@ -3,8 +3,11 @@
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from service.core.architectures.hparams import read_hparams
 from service.core.engines.llamacpp.checkpoints import CHECKPOINT_BYTES_PER_S, checkpoints_of
+from service.core.engines.llamacpp.companions import ALONE
 from service.core.engines.llamacpp.speed import Speed
+from service.core.model_facts import model_facts
 from service.core.timing.assumed import (
     ASSUMED_HOST_CORES,
     ASSUMED_HOST_FP32_FLOPS,
@@ -15,7 +18,7 @@ from service.core.timing.prefill import missing_kernels
 from service.core.timing.processor import Processor, Processors
 from service.core.timing.ranges import COVERAGE_FRACTION, Width
 from service.core.timing.speculation import Speculation
-from service.core.types import Rig
+from service.core.types import Model, Rig
 from service.core.units import GIB
 from service.planning.alternatives import RunnerUp
 from service.planning.companion_answer import draft_plan, mmproj_plan
@@ -29,22 +32,23 @@ _COMPANIONS = {"draft": "the draft", "mmproj": "the projector"}
 def explanation_of(findings: Findings, others: Sequence[RunnerUp] = ()) -> list[str]:
     """All steps in order; others: what the choice was compared with."""
     return [
-        *_model_step(findings),
+        _model_step(findings.model),
         *_memory_steps(findings.rig),
         *fit_steps(findings),
         *_context_steps(findings),
         *_split_steps(findings),
         *division_steps(findings, others),
-        *_companion_steps(findings),
+        *(_companion_steps(findings) if findings.companions is not ALONE else ()),
         *_speed_steps(findings),
     ]
 
 
-def _model_step(findings: Findings) -> Iterator[str]:
-    facts, hp = findings.facts, findings.choice.question.hp
-    yield (
-        f"{findings.model.name or findings.model.id} is a {findings.model.architecture} model of {hp.n_layer} blocks "
-        f"with {facts.parameters / 1e9:.2f} billion weights in {facts.tensor_data_bytes / 1e9:.2f} GB."
+@lru_cache(maxsize=256)
+def _model_step(model: Model) -> str:
+    facts = model_facts(model)
+    return (
+        f"{model.name or model.id} is a {model.architecture} model of {read_hparams(model).n_layer} blocks with "
+        f"{facts.parameters / 1e9:.2f} billion weights in {facts.tensor_data_bytes / 1e9:.2f} GB."
     )
 
 

@@ -1,12 +1,12 @@
 """The identity of a plan: the same question under the same rules and data has the same id."""
 
 import hashlib
-from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final
 
 import orjson
 
+from service.contract.json_bytes import json_bytes
+from service.contract.request import PlanRequest
 from service.core.timing.fitted import FITTED_ON
 from service.core.types import Rig
 from service.planning.companion_answer import draft_plan, mmproj_plan
@@ -17,9 +17,6 @@ DIGEST_CHARACTERS = 32
 # moves with every change of a rule or constant that can change an answer
 RULES_VERSION = f"llama.cpp of llama-cpp-python 0.3.36, rules 4, speeds of {FITTED_ON}"
 
-# what a request says by names, which are resolved first
-_NAMES: Final[Mapping[str, Any]] = {"model": True, "rig": {"gpus"}, "engine": {"draft", "mmproj"}}
-
 
 def plan_id(findings: Findings) -> str:
     """Digest of the question, of the facts its names stand for, and of the rules.
@@ -27,9 +24,21 @@ def plan_id(findings: Findings) -> str:
     Names are replaced by what they resolve to, so that "2x rtx-3090" and two entries, or an alias and its slug, are the
     same question; the facts are the data's version.
     """
-    question = findings.request.model_dump_json(exclude=_NAMES)
+    question = stated_beside_names(findings.request)
     resolved = [findings.model.name, *findings.notes], _companions(findings), RULES_VERSION, data_version(findings)
     return ID_PREFIX + digest([question, *resolved])[:DIGEST_CHARACTERS]
+
+
+def stated_beside_names(request: PlanRequest) -> str:
+    """The JSON of a request without what it says by names, which are resolved first."""
+    stated = dict(vars(request))
+    del stated["model"]
+    stated["rig"] = rig = dict(vars(request.rig))
+    del rig["gpus"]
+    stated["engine"] = engine = dict(vars(request.engine))
+    for name in ("draft", "mmproj"):
+        engine.pop(name, None)
+    return json_bytes(stated).decode()
 
 
 def data_version(findings: Findings) -> str:

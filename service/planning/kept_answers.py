@@ -12,6 +12,7 @@ from typing import Final, Generic, TypeVar
 from service.catalog.gpus import GpuCatalog
 from service.catalog.models import ModelCatalog
 from service.contract.engine import LlamaCppEngine
+from service.contract.json_bytes import json_bytes
 from service.contract.request import PlanRequest
 from service.planning.catalogues import Catalogues
 from service.planning.engines.engine import Answer
@@ -78,16 +79,18 @@ class KeptByFacts(Generic[Question, Kept]):
                 self._answers.popitem(last=False)
 
 
-class KeptAnswers(KeptByFacts[str, Answer]):
+class KeptAnswers(KeptByFacts[bytes, Answer]):
     """The answers used last, by question.
 
     Only questions whose names all belong to the catalogues are kept: a file or an address may hold something else when
     it is asked for again.
     """
 
-    def question(self, request: PlanRequest, *, alone: bool) -> str | None:
+    def question(self, request: PlanRequest, *, alone: bool) -> bytes | None:
         """What the answer to a request is kept under, None where it is not kept."""
-        return f"{alone}{request.model_dump_json()}" if names_only(request) else None
+        if not names_only(request):
+            return None
+        return json_bytes(request) if not alone else b"alone" + json_bytes(request)
 
 
 def names_only(request: PlanRequest) -> bool:

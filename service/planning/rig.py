@@ -86,8 +86,12 @@ def unverified_values(rig: Rig, catalogue: GpuCatalog) -> Iterator[tuple[str, Se
     """Cards of the rig with the values that a plan uses and that were not re-read at their source."""
     for slug in dict.fromkeys(gpu.slug for gpu in rig.gpus):
         record = catalogue.names.records.get(slug)
-        # the tensor rate stands in for a shader rate that is not known
-        used = PLANNED_WITH - ({"fp16_tensor_dense_flops"} if record and record.fp32_flops else set())
-        unverified = sorted(record.unverified & used) if record else []
+        unverified = _used(record.unverified, has_shader_rate=bool(record.fp32_flops)) if record else ()
         if unverified:
             yield slug, unverified
+
+
+@lru_cache(maxsize=1024)
+def _used(values: frozenset[str], *, has_shader_rate: bool) -> Sequence[str]:
+    """Those of a card's values that a plan uses; the tensor rate stands in for a shader rate that is not known."""
+    return sorted(values & (PLANNED_WITH - ({"fp16_tensor_dense_flops"} if has_shader_rate else set())))

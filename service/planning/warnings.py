@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from service.contract.plan import PlanWarning
+from service.core.engines.llamacpp.companions import ALONE
 from service.core.units import GIB
 from service.planning.companion_warnings import companion_warnings
 from service.planning.findings import Findings
@@ -21,8 +22,8 @@ def warnings_of(findings: Findings, about_hardware: Sequence[PlanWarning] = ()) 
         *fit_warnings(findings),
         *([no_bandwidth(findings.rig)] if findings.speed.decode is None else ()),
         *_draft_layers_not_loaded(findings),
-        *companion_warnings(findings),
-        *model_references(findings.notes, f"{findings.model.name}:{findings.model.quant}"),
+        *(companion_warnings(findings) if findings.companions is not ALONE else ()),
+        *(model_references(findings.notes, f"{findings.model.name}:{findings.model.quant}") if findings.notes else ()),
         *unverified_data(findings.rig, findings.gpus),
         *about_hardware,
     ]
@@ -30,6 +31,8 @@ def warnings_of(findings: Findings, about_hardware: Sequence[PlanWarning] = ()) 
 
 
 def _does_not_fit(findings: Findings) -> Iterator[PlanWarning]:
+    if findings.choice.fits:
+        return
     names = [*(f"{gpu.slug} ({index})" for index, gpu in enumerate(findings.rig.gpus)), "host"]
     for name, need in zip(names, findings.choice.needs, strict=True):
         headroom_bytes = need.headroom_bytes

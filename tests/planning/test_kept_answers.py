@@ -37,13 +37,13 @@ def test_every_field_makes_another_question() -> None:
 
 def test_other_facts_forget_what_was_kept() -> None:
     """Catalogues that were read anew may hold another card under the same name."""
-    kept, question = KeptAnswers(), "question"
+    kept, question = KeptAnswers(), b"question"
     facts, others = Facts.of(BuiltinCatalogues()), Facts.of(BuiltinCatalogues())
     answer = answer_to(Planner(BuiltinCatalogues()))
     kept.keep(question, answer, facts)
     assert kept.answer(question, facts) is answer
     assert kept.answer(question, others) is None
-    kept.keep("another", answer, others)
+    kept.keep(b"another", answer, others)
     assert kept.answer(question, facts) is None
     assert kept.answer(question, others) is None
 
@@ -52,11 +52,11 @@ def test_the_answer_used_longest_ago_makes_room() -> None:
     """What is asked for again stays."""
     kept, facts = KeptAnswers(capacity=2), Facts.of(BuiltinCatalogues())
     answer = answer_to(Planner(BuiltinCatalogues()))
-    kept.keep("a", answer, facts)
-    kept.keep("b", answer, facts)
-    assert kept.answer("a", facts) is answer
-    kept.keep("c", answer, facts)
-    assert [kept.answer(question, facts) is answer for question in "abc"] == [True, False, True]
+    kept.keep(b"a", answer, facts)
+    kept.keep(b"b", answer, facts)
+    assert kept.answer(b"a", facts) is answer
+    kept.keep(b"c", answer, facts)
+    assert [kept.answer(question, facts) is answer for question in (b"a", b"b", b"c")] == [True, False, True]
 
 
 def test_files_and_addresses_are_not_kept() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from service.contract.plan import Advice
+from service.core.engines.llamacpp.placement import unpipelined
 from service.core.engines.llamacpp.question import Choice
 from service.core.engines.llamacpp.search.judge import LEAST_GAIN
 from service.core.engines.llamacpp.search.rivals import SMALLER_CACHE
@@ -48,14 +49,11 @@ def quantised_cache(findings: Findings, others: Sequence[RunnerUp]) -> Iterator[
 
 def pipeline_copies(findings: Findings) -> Iterator[Advice]:
     """What a pipeline's copies of graph inputs take at a long context, and how to do without."""
-    choice, placement = findings.choice, findings.placement
-    cards = len(findings.busy)
+    placement, cards = findings.placement, len(findings.busy)
     mask_bytes = placement.ctx.n_ctx_seq * placement.ctx.n_ubatch * F16_BYTES
     if not placement.pipeline_parallel or (placement.sched_copies - 1) * mask_bytes * cards < LEAST_COPIES_BYTES:
         return
-    plain = choice.question.placed(choice.settings, choice.context_tokens, may_pipeline=False).placement
-    copies = sum(device.compute_bytes for device in placement.devices)
-    copies -= sum(device.compute_bytes for device in plain.devices)
+    copies = sum([device.compute_bytes for device in placement.devices]) - sum(unpipelined(placement).device_bytes)
     if copies < LEAST_COPIES_BYTES:
         return
     yield Advice(

@@ -9,6 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from service.contract.cells import Cell
 from service.contract.columns import request_of_cells
+from service.contract.json_bytes import json_bytes
 from service.contract.plan import Plan
 from service.contract.problem import Problem, problem, problem_of
 from service.contract.request import PlanRequest
@@ -81,7 +82,7 @@ def answer_documents(plans: Plans, questions: Sequence[Question], *, patient: bo
 
 def _document(plans: Plans, text: bytes, *, patient: bool) -> bytes:
     def document() -> bytes:
-        return b'{"plan":' + plans.plan(parse_request(text)).model_dump_json().encode() + b"}"
+        return b'{"plan":' + json_bytes(plans.plan(parse_request(text))) + b"}"
 
     return _answered(document, refused_document, patient=patient)
 

@@ -56,12 +56,13 @@ def _has_more(stream: BinaryIO) -> bool:
 
 def answer(line: Line) -> bytes:
     """The plan or the problem of one line, as a line without its end."""
+    from service.contract.json_bytes import json_bytes  # noqa: PLC0415
     from service.contract.problem import problem_of  # noqa: PLC0415 - what plans need is imported when they are made
     from service.contract.validation import parse_request  # noqa: PLC0415
     from service.planning.local import local_planner  # noqa: PLC0415
 
     try:
-        return b'{"plan":' + local_planner().plan(parse_request(line.text)).model_dump_json().encode() + b"}"
+        return b'{"plan":' + json_bytes(local_planner().plan(parse_request(line.text))) + b"}"
     except PlanProblem as refused:
         problem = problem_of(refused, instance=f"line {line.number}")
         return b'{"problem":' + problem.model_dump_json(exclude_defaults=True).encode() + b"}"

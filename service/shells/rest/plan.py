@@ -5,6 +5,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
+from service.contract.json_bytes import json_bytes
 from service.contract.plan import Plan
 from service.contract.plan_query import PlanQuery, request_of_query
 from service.contract.problem import problem_of
@@ -35,7 +36,7 @@ _BODY: Final = {
 
 def json_response(plan: Plan) -> Response:
     """Serialise a plan, once."""
-    return Response(plan.model_dump_json(), media_type="application/json")
+    return Response(json_bytes(plan), media_type="application/json")
 
 
 @router.post(

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from service.contract.json_bytes import json_bytes
 from service.contract.validation import parse_request
 from service.core.problems import InvalidRequest
 from service.planning.kept_answers import KeptByFacts, names_only
@@ -39,7 +40,7 @@ class PlanBytes:
         request = parse_request(body)
         # from before the answer: what changes meanwhile makes it one of the past
         facts = self._planner.facts()
-        answer = self._planner.plan(request).model_dump_json().encode()
+        answer = json_bytes(self._planner.plan(request))
         if len(body) <= LONGEST_KEPT_BYTES and names_only(request):
             self._kept.keep(body, (request.engine.name, answer), facts)
         return answer

@@ -11,14 +11,16 @@ from service.core.engines.llamacpp.compute import (
     may_be_symbolic,
     reserve_for_all_lengths,
 )
+from service.core.engines.llamacpp.context import ContextNumbers
+from service.core.engines.llamacpp.kv_cache import KvIndex
 from service.core.engines.llamacpp.loaded import LoadedModel
 from service.core.engines.llamacpp.placed import DevicePlacement, HostPlacement, Placement
-from service.core.engines.llamacpp.placement_inputs import MAIN_MODEL, ModelUse, PlacementInputs, placement_inputs
+from service.core.engines.llamacpp.placement_inputs import MAIN_MODEL, ModelUse, placement_inputs
 from service.core.engines.llamacpp.settings import LlamaCppSettings
 from service.core.engines.llamacpp.tensor_split import reduction_bytes
 from service.core.types import Model, Rig, Workload
 
-__all__ = ["DevicePlacement", "HostPlacement", "Placement", "place"]
+__all__ = ["DevicePlacement", "HostPlacement", "Placement", "place", "unpipelined"]
 
 SCHED_COPIES: Final = 4
 """Copies of every graph input under pipeline parallelism (GGML_SCHED_MAX_COPIES, ggml/CMakeLists.txt)."""
@@ -47,7 +49,9 @@ def place(
     plan = placement_inputs(model, rig, settings, workload, use)
     loaded = plan.loaded
     pipelined = may_pipeline and loaded.pipelines
-    compute = _compute(plan, pipelined=pipelined, fit_view=fit_view) if with_compute else _no_compute(loaded)
+    compute = _no_compute(loaded)
+    if with_compute:
+        compute = _compute(loaded, plan.ctx, plan.index, pipelined=pipelined, fit_view=fit_view)
     kv_bytes, compute_bytes = plan.caches.devices, compute.device_bytes
     reduced = reduction_bytes(loaded.hp, plan.ctx, len(loaded.used)) if loaded.joint else 0
     return Placement(
@@ -71,31 +75,39 @@ def place(
     )
 
 
-def _compute(plan: PlacementInputs, *, pipelined: bool, fit_view: bool) -> ComputeBuffers:
+def unpipelined(placement: Placement) -> ComputeBuffers:
+    """The compute buffers of a placement without a pipeline, by used card."""
+    return _compute(placement.loaded, placement.ctx, placement.caches, pipelined=False)
+
+
+def _compute(
+    loaded: LoadedModel, ctx: ContextNumbers, index: KvIndex, *, pipelined: bool, fit_view: bool = False
+) -> ComputeBuffers:  # fmt: skip
     """Scratch memory; a joint device is computed as one and each of its cards gets the whole of it.
 
     Source: ggml/src/ggml-backend-meta.cpp:1693-1716 (llama.cpp in llama-cpp-python 0.3.36).
     """
-    loaded, cells = plan.loaded, cells_of(plan.index)
+    cells = cells_of(index)
     found = None
     if may_be_symbolic(loaded.hp, cells):
-        key = (plan.ctx.shape, pipelined, fit_view)
+        key = (ctx.shape, pipelined, fit_view)
         if key not in loaded.reserved:
-            question = _compute_question(plan, pipelined=pipelined, fit_view=fit_view)
+            question = _compute_question(loaded, ctx, pipelined=pipelined, fit_view=fit_view)
             loaded.reserved[key] = reserve_for_all_lengths(question)
         reserved = loaded.reserved[key]
         found = None if reserved is None else reserved.buffers(cells)
     if found is None:
-        found = buffers_at_length(_compute_question(plan, pipelined=pipelined, fit_view=fit_view), cells)
+        found = buffers_at_length(_compute_question(loaded, ctx, pipelined=pipelined, fit_view=fit_view), cells)
     return replace(found, device_bytes=found.device_bytes * len(loaded.used)) if loaded.joint else found
 
 
-def _compute_question(plan: PlacementInputs, *, pipelined: bool, fit_view: bool) -> ComputeQuestion:
-    loaded = plan.loaded
+def _compute_question(
+    loaded: LoadedModel, ctx: ContextNumbers, *, pipelined: bool, fit_view: bool
+) -> ComputeQuestion:  # fmt: skip
     return ComputeQuestion(
         model=loaded.model,
         hp=loaded.hp,
-        ctx=plan.ctx,
+        ctx=ctx,
         slots=loaded.slots,
         backends=loaded.backends[:1] if loaded.joint else loaded.backends,
         tensor_location=loaded.locations,

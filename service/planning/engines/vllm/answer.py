@@ -1,8 +1,8 @@
 """A choice of vLLM as the Plan of the contract."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from service.contract.plan import (
     Alternative,
@@ -28,11 +28,7 @@ from service.planning.engines.vllm.warnings import warnings_of
 from service.planning.engines.vllm.work import work_of
 from service.planning.estimates import around
 from service.planning.hardware.answer import hardware_of
-from service.planning.identity import DIGEST_CHARACTERS, ID_PREFIX, digest
-
-# what a request says by names, which are resolved first
-_NAMES: Final[Mapping[str, Any]] = {"model": True, "rig": {"gpus"}}
-
+from service.planning.identity import DIGEST_CHARACTERS, ID_PREFIX, digest, stated_beside_names
 
 MOST_ALTERNATIVES: Final = 4
 
@@ -110,7 +106,7 @@ def max_context_tokens(findings: VllmFindings) -> int:
 
 
 def _plan_id(findings: VllmFindings) -> str:
-    question = findings.request.model_dump_json(exclude=_NAMES)
+    question = stated_beside_names(findings.request)
     resolved = [findings.named.model.name, *findings.named.notes, RULES_VERSION, data_version(findings)]
     return ID_PREFIX + digest([question, *resolved])[:DIGEST_CHARACTERS]
 
