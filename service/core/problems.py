@@ -1,7 +1,6 @@
 """What the core refuses, as exceptions that carry their problem slug and the way out."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import ClassVar
 
 
@@ -69,15 +68,24 @@ class UnreadableModel(PlanProblem):
     slug = "unreadable-model"
 
 
-@contextmanager
-def concerning(field: str) -> Iterator[None]:
+class concerning:  # noqa: N801 - used as a statement, `with concerning(field):`
     """Say that what is refused inside is about one field, where rules that know only their own part name another.
 
     Raises what was raised.
     """
-    try:
-        yield
-    except PlanProblem as refused:
-        if not any(f"{named}.".startswith(f"{field}.") for named in refused.fields):
+
+    __slots__ = ("_field",)
+
+    def __init__(self, field: str) -> None:
+        self._field = field
+
+    def __enter__(self) -> None:
+        """Nothing to begin with."""
+
+    def __exit__(self, kind: object, refused: object, trace: object) -> None:
+        """Name the field in a problem that passes."""
+        field = self._field
+        if isinstance(refused, PlanProblem) and not any(
+            f"{named}.".startswith(f"{field}.") for named in refused.fields
+        ):
             refused.fields = (field,)
-        raise

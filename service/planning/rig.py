@@ -5,6 +5,7 @@ from functools import lru_cache
 
 from service.catalog.gpus import GpuCatalog, GpuOptions, InlineGpu, inline_gpu
 from service.contract import rig as contract
+from service.core.machine import DEFAULT_MACHINE
 from service.core.problems import Unsupported, concerning
 from service.core.types import Gpu, Host, Rig
 from service.planning.machine import machine_of
@@ -33,13 +34,22 @@ def rig_of(request: contract.RigRequest, catalogue: GpuCatalog, *, most_devices:
                 f"The rig has more than {most_devices} devices, the most that the engine takes: leave some out.",
                 fields=("rig.gpus",),
             )
-    return _same(Rig(gpus=tuple(gpus), host=host, machine=machine_of(request, gpus)))
+    machine = machine_of(request, gpus)
+    if machine is DEFAULT_MACHINE:
+        return _of_cards(tuple(gpus), host)
+    return _same(Rig(gpus=tuple(gpus), host=host, machine=machine))
 
 
 @lru_cache(maxsize=1024)
 def _same(rig: Rig) -> Rig:
     """The same object for equal rigs: what is remembered per rig is then found without comparing every figure."""
     return rig
+
+
+@lru_cache(maxsize=1024)
+def _of_cards(gpus: tuple[Gpu, ...], host: Host) -> Rig:
+    """The rig of these cards where nothing is said of the machine around them."""
+    return _same(Rig(gpus=gpus, host=host))
 
 
 def _devices(entry: str | contract.GpuRequest, catalogue: GpuCatalog, host: Host) -> Sequence[Gpu]:

@@ -37,6 +37,12 @@ class FlagRun:
     text: str
 
 
+def plain_run(word: str, value: str, meaning: str) -> FlagRun:
+    """One flag whose value no shell reads as anything else: digits, points and separators."""
+    words = (word, value)
+    return FlagRun((Flag(words, meaning),), words, f"{word} {value}")
+
+
 def run_of(flags: Iterable[Flag]) -> FlagRun:
     """These flags, spelled out."""
     flags = tuple(flags)

@@ -49,6 +49,19 @@ def unused(card: Device) -> HeldByDevice:
     )
 
 
+def blocks_of(
+    slots: SlotMap, backends: Sequence[Backend], n_layer_all: int
+) -> tuple[tuple[int, Backend, int, int], ...]:  # fmt: skip
+    """Blocks of every device that holds slots, as the device, its backend, the first block and the end."""
+    return tuple(
+        [
+            (run.device, backends[run.device], min(run.first, n_layer_all), min(run.end, n_layer_all))
+            for run in slots.runs
+            if run.device != CPU
+        ]
+    )
+
+
 def by_position(slots: SlotMap, order: Sequence[int]) -> SlotMap:
     """The same slots with devices counted by their position in the rig."""
     if all(position == index for index, position in enumerate(order)):

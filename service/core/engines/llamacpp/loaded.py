@@ -16,7 +16,7 @@ from service.core.engines.llamacpp.devices import (
     usable_devices,
 )
 from service.core.engines.llamacpp.flag_history import check_spelled
-from service.core.engines.llamacpp.held import HeldByDevice, by_position, held_by, unused
+from service.core.engines.llamacpp.held import HeldByDevice, blocks_of, by_position, held_by, unused
 from service.core.engines.llamacpp.overrides import Override, resolve_overrides
 from service.core.engines.llamacpp.refusals import (
     check_device_count,
@@ -51,8 +51,9 @@ class LoadedModel:
     whether the cards can work on several batches at once. settings: without shares and a number of layers, which the
     slots say. order: the used cards by their position in the rig; slots_by_position: slots over positions; held: what
     every card of the rig has of the model before there is a context; counted_as: each one's place in `used`, None where
-    it is not used. reserved: graphs made so far, by what they are for, None where one graph does not stand for all
-    lengths. longest: the largest contexts that were looked for, by what they depend on.
+    it is not used. blocks: of every used card that holds slots, as its place in `used`, backend, first and end.
+    reserved: graphs made so far, by what they are for, None where one graph does not stand for all lengths. longest:
+    the largest contexts that were looked for, by what they depend on.
     """
 
     model: Model
@@ -75,6 +76,7 @@ class LoadedModel:
     slots_by_position: SlotMap
     held: tuple[HeldByDevice, ...]
     counted_as: tuple[int | None, ...]
+    blocks: tuple[tuple[int, Backend, int, int], ...]
     reserved: dict[Hashable, Reserved | None] = field(default_factory=dict)
     longest: dict[Hashable, int] = field(default_factory=dict)
 
@@ -191,6 +193,7 @@ def _loaded(
             ]
         ),
         counted_as=tuple([counted_as.get(position) for position in range(len(cards.every))]),
+        blocks=blocks_of(slots, backends, hp.n_layer_all),
     )
 
 

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Final
 
 from service.core.engines.llamacpp.context import ContextNumbers, ContextRole, resolve_context
-from service.core.engines.llamacpp.kv_cache import KvIndex, bytes_of_layers, kv_index
+from service.core.engines.llamacpp.kv_cache import KvIndex, kv_index
 from service.core.engines.llamacpp.loaded import LoadedModel, load_model
 from service.core.engines.llamacpp.settings import LlamaCppSettings
 from service.core.engines.llamacpp.slots import CPU
@@ -84,17 +84,14 @@ def _with_context(loaded: LoadedModel, context_tokens: int | None, parallel: int
 
 def _caches(loaded: LoadedModel, index: KvIndex) -> CacheBytes:
     """Caches beside the layers they belong to, or all on the host (-nkvo)."""
-    end, devices = loaded.layer_end, (0,) * len(loaded.used)
+    end = loaded.layer_end
     if not loaded.settings.kv_offload:
-        return CacheBytes(devices=devices, host=index.bytes_between(0, end, HOST_BACKEND))
+        return CacheBytes(devices=(0,) * len(loaded.used), host=index.bytes_between(0, end, HOST_BACKEND))
     host_end = min(loaded.slots.range_of(CPU)[1], end)
     on_host = index.bytes_between(0, host_end, HOST_BACKEND) if host_end else 0
     if loaded.joint:
         return CacheBytes(devices=split_caches(loaded.tensor_split, index, host_end, end), host=on_host)
-    sizes = {backend: index.layer_sizes(backend) for backend in loaded.holding}
-    held = {
-        run.device: bytes_of_layers(sizes[loaded.backends[run.device]], min(run.first, end), min(run.end, end))
-        for run in loaded.slots.runs
-        if run.device != CPU
-    }
-    return CacheBytes(devices=tuple([held.get(device, 0) for device in range(len(loaded.used))]), host=on_host)
+    held = [0] * len(loaded.used)
+    for device, backend, first, last in loaded.blocks:
+        held[device] = index.bytes_between(first, last, backend)
+    return CacheBytes(devices=tuple(held), host=on_host)

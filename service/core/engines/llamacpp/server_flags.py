@@ -7,7 +7,16 @@ from typing import Final, Literal, TypeAlias
 from service.core.architectures.hparams import read_hparams
 from service.core.engines.llamacpp.cache_types import DEFAULT_CACHE_TYPE
 from service.core.engines.llamacpp.devices import engine_devices, listed_devices
-from service.core.engines.llamacpp.flag import Flag, FlagRun, addresses, file_name, number, override_entry, run_of
+from service.core.engines.llamacpp.flag import (
+    Flag,
+    FlagRun,
+    addresses,
+    file_name,
+    number,
+    override_entry,
+    plain_run,
+    run_of,
+)
 from service.core.engines.llamacpp.flag_history import knows
 from service.core.engines.llamacpp.settings import LlamaCppSettings
 from service.core.engines.llamacpp.versions import VersionRules, version_rules
@@ -39,12 +48,9 @@ def server_flags(
     plain, context_tokens = settings.without_shares, workload.context_tokens
     if context_tokens is None:
         context_tokens = read_hparams(model).n_ctx_train
-    context = Flag(
-        ("-c", str(context_tokens)), "Context in tokens, all streams together; else the trained one is taken."
-    )
     return (
         _first(model, rig, plain),
-        run_of([context]),
+        plain_run("-c", str(context_tokens), "Context in tokens, all streams together; else the trained one is taken."),
         _counts(plain, settings.n_gpu_layers, workload.parallel, has_cards=bool(rig.gpus)),
         *shares_run(settings, ","),
         _last(model, rig, plain),
@@ -128,7 +134,7 @@ def shares_run(settings: LlamaCppSettings, separator: str) -> tuple[FlagRun, ...
         return ()
     shares = separator.join([number(share) for share in settings.tensor_split])
     meaning = "Shares of the cards, in llama.cpp's order of them; else free memory decides."
-    return (run_of([Flag(("-ts", shares), meaning)]),)
+    return (plain_run("-ts", shares, meaning),)
 
 
 def batch_flags(settings: LlamaCppSettings, rules: VersionRules) -> Iterator[Flag]:

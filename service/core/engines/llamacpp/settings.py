@@ -48,6 +48,7 @@ class LlamaCppSettings:
     override_tensor: tuple[OverrideTensor, ...] = ()
     kv_offload: bool = True
     _hash: int = field(init=False, repr=False, compare=False)
+    _plain: "LlamaCppSettings | None" = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_hash", hash(_STATED(self)))
@@ -58,7 +59,11 @@ class LlamaCppSettings:
     @property
     def without_shares(self) -> "LlamaCppSettings":
         """The same without shares and a number of layers; equal ones are the same object."""
-        return _without_shares(*_BESIDE_SHARES(self))
+        plain = self._plain
+        if plain is None:
+            plain = _without_shares(*_BESIDE_SHARES(self))
+            object.__setattr__(self, "_plain", plain)
+        return plain
 
     @property
     def names_cards(self) -> bool:

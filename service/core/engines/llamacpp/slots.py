@@ -54,7 +54,7 @@ class SlotMap:
     _firsts: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_firsts", tuple(run.first for run in self.runs))
+        object.__setattr__(self, "_firsts", tuple([run.first for run in self.runs]))
 
     def device_of(self, slot: int) -> int:
         """Device that holds `slot`."""
@@ -112,9 +112,10 @@ def cut_points(weights: Sequence[float]) -> tuple[float, ...]:
     """
     sums = []
     total = 0.0
+    pack, unpack = _FLOAT32.pack, _FLOAT32.unpack
     try:
         for weight in float32s(weights):
-            total = float32(total + weight)
+            (total,) = unpack(pack(total + weight))
             sums.append(total)
     except OverflowError:
         sums = [0.0]
@@ -133,12 +134,13 @@ def _slot_positions(offloaded: int) -> tuple[float, ...]:
     return float32s([j / offloaded for j in range(offloaded + 1)])
 
 
-def first_slot_beyond(cut: float, offloaded: int) -> int:
-    """Smallest j in 0..offloaded with f32(j) / f32(offloaded) not below `cut`: where the next device begins.
+def first_slots_beyond(cuts: Sequence[float], offloaded: int) -> list[int]:
+    """Smallest j in 0..offloaded with f32(j) / f32(offloaded) not below each cut: where the next device begins.
 
     Source: std::upper_bound in src/llama-model.cpp:1597, llama.cpp in llama-cpp-python 0.3.36.
     """
-    return min(bisect_left(_slot_positions(offloaded), cut), offloaded)
+    positions = _slot_positions(offloaded)
+    return [min(bisect_left(positions, cut), offloaded) for cut in cuts]
 
 
 @lru_cache(maxsize=4096)
@@ -150,10 +152,9 @@ def _split(n_layer_all: int, n_gpu_layers: int, weights: tuple[float, ...]) -> S
     if offloaded:
         check_weights(weights)
         begin = 0
-        for device, cut in enumerate(cut_points(weights)):
-            end = first_slot_beyond(cut, offloaded)
+        for device, end in enumerate(first_slots_beyond(cut_points(weights), offloaded)):
             if end > begin:
-                runs.append(SlotRun(device=device, first=first_offloaded + begin, end=first_offloaded + end))
+                runs.append(SlotRun(device, first_offloaded + begin, first_offloaded + end))
                 begin = end
     return SlotMap(runs=tuple(runs), n_slots=n_slots)
 
