@@ -19,7 +19,7 @@ log = structlog.get_logger(__name__)
 EXCHANGE_S: Final = 1.0
 """How long processes count by themselves before they tell each other."""
 # how long a row may take from its writing until it can be seen
-_OVERLAP_S: Final = 5.0
+_OVERLAP_S: Final = 2.0
 _FORGOTTEN_EVERY_S: Final = 60.0
 
 Reports = Mapping[str, Report]
