@@ -1,8 +1,7 @@
 """Everything that is known when an answer is put into words."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 
 from service.catalog.gpus import GpuCatalog
 from service.contract.request import PlanRequest
@@ -25,7 +24,8 @@ class Findings:
 
     notes: what was read into the model's name. companion_notes: what was read into those of a draft or a projector,
     by field. max_context_tokens: with the choices made. offloaded: whether the host holds what cards could hold.
-    fit: what llama.cpp's own --fit did, where it was to choose. rivals: choices that this one is compared with.
+    fit: what llama.cpp's own --fit did, where it was to choose. rivals: choices that this one is compared with. model,
+    rig, companions, placement: of the choice. busy: cards that hold weights, by position.
     """
 
     request: PlanRequest
@@ -40,31 +40,22 @@ class Findings:
     offloaded: bool
     fit: Fit | None = None
     rivals: Sequence[Rival] = ()
+    model: Model = field(init=False)
+    rig: Rig = field(init=False)
+    companions: Companions = field(init=False)
+    placement: Placement = field(init=False)
+    busy: Sequence[int] = field(init=False)
 
-    @property
-    def model(self) -> Model:
-        """The model planned."""
-        return self.choice.question.model
-
-    @property
-    def rig(self) -> Rig:
-        """The rig planned for."""
-        return self.choice.question.rig
-
-    @property
-    def placement(self) -> Placement:
-        """Where the bytes are."""
-        return self.choice.placement
-
-    @property
-    def companions(self) -> Companions:
-        """What runs beside the model."""
-        return self.choice.question.companions
-
-    @cached_property
-    def busy(self) -> tuple[int, ...]:
-        """Cards that hold weights, by position."""
-        return tuple([index for index, device in enumerate(self.placement.devices) if device.weights_bytes])
+    def __post_init__(self) -> None:
+        choice, question = self.choice, self.choice.question
+        for name, part in (
+            ("model", question.model),
+            ("rig", question.rig),
+            ("companions", question.companions),
+            ("placement", choice.placement),
+            ("busy", choice.placement.loaded.busy),
+        ):
+            object.__setattr__(self, name, part)
 
     @property
     def layers_on_host(self) -> int:

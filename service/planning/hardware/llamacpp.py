@@ -47,7 +47,7 @@ def _work(
     acceptance_is_assumed: bool,
 ) -> Work:
     held = tuple([card.weights.weights_bytes for card in loaded.held])
-    busy = tuple([card for card, weights_bytes in enumerate(held) if weights_bytes])
+    busy = loaded.busy
     together, decode = loaded.split_mode in ("row", "tensor"), speed.decode
     mode = Mode(
         together=together and len(busy) > 1,

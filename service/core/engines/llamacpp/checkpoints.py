@@ -20,6 +20,7 @@ CHECKPOINT_RANGE: Final = (0.15, 1.5)
 """How much less or more copies may take: the two machines differ by half, and logs of others show 4 and 11 GB/s."""
 
 _KEPT_TOKENS: Final = 4
+_KEPT_WHOLE: Final = frozenset({"recurrent", "swa"})
 _COPIED_SINCE: Final = date(2026, 3, 10)
 
 
@@ -44,6 +45,8 @@ def checkpoints_of(choice: Choice) -> Checkpoints | None:
     Source: update_slots and create_checkpoint, tools/server/server-context.cpp (llama.cpp in llama-cpp-python 0.3.36);
     pull request 20288.
     """
+    if _KEPT_WHOLE.isdisjoint([group.layout.kind for group in choice.placement.caches.groups]):
+        return None
     choice = choice.alone()
     settings, ctx, hp = choice.settings, choice.placement.ctx, choice.question.hp
     built = version_rules(settings.version, settings.date).as_of

@@ -9,7 +9,7 @@ from typing import Final
 
 from service.core.engines.llamacpp.candidates import Candidates
 from service.core.engines.llamacpp.companions import ALONE, Companions
-from service.core.engines.llamacpp.loaded import load_model
+from service.core.engines.llamacpp.loaded import LoadedModel, load_model
 from service.core.engines.llamacpp.question import Choice, Question
 from service.core.engines.llamacpp.search.best import best_offload, best_on_cards, is_searched
 from service.core.engines.llamacpp.search.judge import Judge
@@ -131,21 +131,26 @@ def _chosen(
 
 def max_context_tokens(choice: Choice) -> int:
     """Largest context that fits with the choices made, up to the ceiling; 0 where none does."""
-    return largest_context(choice.question, choice.settings)
+    loaded = choice.placement.loaded if choice.question.companions == ALONE else None
+    return _longest(choice.question, choice.settings, loaded)
 
 
 def largest_context(question: Question, settings: LlamaCppSettings) -> int:
     """Largest context that fits with these settings, up to the ceiling; 0 where none does."""
-    ceiling_tokens, companions = question.ceiling_tokens(settings), question.companions
-    parallel = question.workload.parallel
-    if companions != ALONE:
-        return _largest_context(question.model, question.rig, settings, parallel, ceiling_tokens, companions)
-    # alone, it is the same for whatever shares lead to the same slots
-    longest = load_model(question.model, question.rig, settings, load_mtp=False).longest
-    found = longest.get((parallel, ceiling_tokens))
+    loaded = load_model(question.model, question.rig, settings) if question.companions == ALONE else None
+    return _longest(question, settings, loaded)
+
+
+def _longest(question: Question, settings: LlamaCppSettings, loaded: LoadedModel | None) -> int:
+    """The same; alone, it is the same for whatever shares lead to the same slots, and remembered there."""
+    ceiling_tokens, parallel = question.ceiling_tokens(settings), question.workload.parallel
+    found = None if loaded is None else loaded.longest.get((parallel, ceiling_tokens))
     if found is None:
-        found = _largest_context(question.model, question.rig, settings, parallel, ceiling_tokens, companions)
-        longest[parallel, ceiling_tokens] = found
+        found = _largest_context(
+            question.model, question.rig, settings, parallel, ceiling_tokens, question.companions
+        )  # fmt: skip
+        if loaded is not None:
+            loaded.longest[parallel, ceiling_tokens] = found
     return found
 
 

@@ -51,9 +51,9 @@ class LoadedModel:
     whether the cards can work on several batches at once. settings: without shares and a number of layers, which the
     slots say. order: the used cards by their position in the rig; slots_by_position: slots over positions; held: what
     every card of the rig has of the model before there is a context; counted_as: each one's place in `used`, None where
-    it is not used. blocks: of every used card that holds slots, as its place in `used`, backend, first and end.
-    reserved: graphs made so far, by what they are for, None where one graph does not stand for all lengths. longest:
-    the largest contexts that were looked for, by what they depend on.
+    it is not used. blocks: of every used card that holds slots, as its place in `used`, backend, first and end. busy:
+    cards that hold weights, by position. reserved: graphs made so far, by what they are for, None where one graph does
+    not stand for all lengths. longest: the largest contexts that were looked for, by what they depend on.
     """
 
     model: Model
@@ -77,8 +77,13 @@ class LoadedModel:
     held: tuple[HeldByDevice, ...]
     counted_as: tuple[int | None, ...]
     blocks: tuple[tuple[int, Backend, int, int], ...]
+    busy: tuple[int, ...] = field(init=False)
     reserved: dict[Hashable, Reserved | None] = field(default_factory=dict)
     longest: dict[Hashable, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        busy = tuple([card for card, held in enumerate(self.held) if held.weights.weights_bytes])
+        object.__setattr__(self, "busy", busy)
 
     @property
     def joint(self) -> bool:

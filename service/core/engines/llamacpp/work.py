@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from service.core.engines.llamacpp.loaded import LoadedModel
 from service.core.engines.llamacpp.placement import Placement
 from service.core.engines.llamacpp.question import Choice
-from service.core.engines.llamacpp.reads import ReadShape, read_kv_bytes, read_shape
+from service.core.engines.llamacpp.reads import ReadShape, read_fraction, read_kv_bytes, read_shape
 from service.core.engines.llamacpp.slots import CPU
 from service.core.engines.llamacpp.weights import Weights
 from service.core.links import hidden_state_bytes
@@ -109,6 +109,10 @@ def model_work(placement: Placement, workload: Workload, *, ignore_cache: bool =
 def _cache_bytes(placement: Placement, workload: Workload) -> tuple[int, ...]:
     """Bytes of cache that every card and, last, the host read for one token of one stream."""
     hp, index, depth, host = placement.loaded.hp, placement.caches, depth_tokens(workload), placement.host
+    if len(index.groups) == 1:
+        fraction = read_fraction(hp, index.groups[0], depth)
+        held_bytes = [*[card.kv_bytes for card in placement.devices], host.kv_bytes]
+        return tuple([round(kv_bytes * fraction) for kv_bytes in held_bytes])
     read = [
         read_kv_bytes(
             hp, index, card.first_slot, card.end_slot, card.backend, kv_bytes=card.kv_bytes, depth_tokens=depth
@@ -140,9 +144,8 @@ def _work(loaded: LoadedModel, asked: _Asked) -> Work:
     (llama.cpp in llama-cpp-python 0.3.36).
     """
     shape, built = read_shape(loaded.model, loaded.hp), loaded.rules.as_of
-    busy = tuple([index for index, held in enumerate(loaded.held) if held.weights.weights_bytes])
     arrangement = _arrangement(loaded)
-    cut = max(1, len(busy)) if arrangement == "tensor" else 1
+    cut = max(1, len(loaded.busy)) if arrangement == "tensor" else 1
     shares = _Shares(loaded=loaded, shape=shape, asked=asked, arrangement=arrangement, cut=cut)
     *cached, host_cached = asked.cache_bytes
     return Work(
@@ -154,7 +157,7 @@ def _work(loaded: LoadedModel, asked: _Asked) -> Work:
         ),
         host=shares.part(None, loaded.weights.host, _host_slots(loaded), host_cached),
         weights=shape.weights,
-        exchange=Exchange() if arrangement == "serial" else _exchange(loaded, shape, busy, built),
+        exchange=Exchange() if arrangement == "serial" else _exchange(loaded, shape, built),
         arrangement=arrangement,
         streams=asked.streams,
         prompt_tokens=asked.prompt_tokens,
@@ -177,9 +180,9 @@ def depth_tokens(workload: Workload) -> float:
     return workload.cached_tokens + workload.prompt_tokens + workload.output_tokens / 2
 
 
-def _exchange(loaded: LoadedModel, shape: ReadShape, busy: tuple[int, ...], built: date | None) -> Exchange:
+def _exchange(loaded: LoadedModel, shape: ReadShape, built: date | None) -> Exchange:
     """Cards that share every layer meet after attention and after the feed-forward network, over their slowest link."""
-    hp, rig = loaded.hp, loaded.rig
+    hp, rig, busy = loaded.hp, loaded.rig, loaded.busy
     path = slowest_path(rig, busy)
     peers = path is not None and path.kind in ("nvlink", "pcie-p2p")
     return Exchange(
