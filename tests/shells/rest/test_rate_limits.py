@@ -115,7 +115,7 @@ def test_a_trusted_proxy_says_for_whom_it_asks(sqlite: Databases) -> None:
 
 def test_processes_of_one_database_count_together(postgresql: Databases) -> None:
     """Two real servers, asked in turns, let through what one would, and at most what comes in two exchanges more."""
-    url, quota, asked_per_s, asking_s = postgresql.copy_of("seeded", migrate_and_seed), 40, 20, 5.0
+    url, quota, asked_per_s, asking_s = postgresql.copy_of("seeded", migrate_and_seed), 40, 10, 8.0
     with ExitStack() as ending:
         clients = []
         for _ in range(2):
