@@ -130,7 +130,7 @@ class Settings(BaseSettings):
     """How long a worker may say nothing before its rows are given to others."""
 
     worker_metrics_port: Annotated[int, Field(ge=1, le=65535)] | None = None
-    """TCP port at which `rigfit worker` answers Prometheus, at `RIGFIT_HOST`; by default it does not."""
+    """TCP port of `RIGFIT_HOST` at which `rigfit worker` answers Prometheus, one for each; by default it does not."""
 
     model_hosts: Names = (
         "huggingface.co",
