@@ -101,24 +101,31 @@ class _Probe:
 def _times(probe: _Probe, gpu: Gpu) -> CardTimes | None:
     """Times of a card: with everything on it, and with the output layer on a card that takes no time."""
     blocks = read_hparams(probe.model).n_layer_all
-    whole, whole_prefill_s = probe.ask(gpu)
+    whole_s, whole_prefill_s = _equal_cards(probe, gpu, 1)
     most, prefill_s = probe.ask(gpu, _timeless(gpu), shares=(float(blocks), 1.0))
-    both, _ = probe.ask(gpu, gpu)
-    if whole is None or most is None or both is None:
+    both_s, _ = _equal_cards(probe, gpu, 2)
+    if whole_s is None or most is None or both_s is None:
         return None
     decode_s = most.device_s[0]
     return CardTimes(
-        decode=PartTimes(blocks_s=decode_s, output_s=max(0.0, whole.step_s - decode_s)),
+        decode=PartTimes(blocks_s=decode_s, output_s=max(0.0, whole_s - decode_s)),
         prefill=PartTimes(blocks_s=prefill_s, output_s=max(0.0, whole_prefill_s - prefill_s)),
-        further_s=max(0.0, both.step_s - whole.step_s),
+        further_s=max(0.0, both_s - whole_s),
     )
+
+
+@lru_cache(maxsize=4096)
+def _equal_cards(probe: _Probe, gpu: Gpu, count: int) -> tuple[float | None, float]:
+    """A decode step and the prefill of a stream on so many cards of a kind, without a pipeline."""
+    decode, prefill_s = probe.ask(*[gpu] * count)
+    return None if decode is None else decode.step_s, prefill_s
 
 
 @lru_cache(maxsize=4096)
 def _overlap(probe: _Probe, gpu: Gpu) -> Overlap:
     """How the prefill of two equal cards overlaps, which take half each of what one takes."""
-    _, whole_s = probe.ask(gpu)
-    _, summed_s = probe.ask(gpu, gpu)
+    _, whole_s = _equal_cards(probe, gpu, 1)
+    _, summed_s = _equal_cards(probe, gpu, 2)
     _, pipelined_s = probe.ask(gpu, gpu, pipelined=True)
     if not whole_s:
         return Overlap()

@@ -61,7 +61,9 @@ def fastest_division(
     for index, stage in enumerate(stages):
         best, reach = passed[-1].held, stage.reach
         held = _Pass(held=[inf] * (n + 1) if all_cards else list(best))
-        if not all_cards or index == 0:
+        if host_before is None and (not all_cards or index == 0):
+            held.begin(stage, reach.first, longest)
+        elif not all_cards or index == 0:
             held.extend(stage, on_host, reach.first, longest, first=True)
         if index:
             held.extend(stage, best, reach.further, longest, first=False)
@@ -87,6 +89,14 @@ class _Pass:
         self.held = held
         self.begins = [_SKIPPED] * len(held)
         self.is_first = [False] * len(held)
+
+    def begin(self, stage: Stage, reach: Sequence[int], longest: float) -> None:
+        """Let a card hold the first slots: `extend` from the one way there is where the host holds nothing."""
+        seconds, held, work, n = stage.seconds_before, self.held, stage.stage_before, len(self.held) - 1
+        for end in range(1, n + 1):
+            taken_s = seconds[end] - seconds[0]
+            if not reach[end] and taken_s < held[end] and not (work and work[end] - work[0] > longest):
+                held[end], self.begins[end], self.is_first[end] = taken_s, 0, True
 
     def extend(
         self,

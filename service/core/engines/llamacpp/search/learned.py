@@ -79,6 +79,11 @@ class Learned:
     by_card: bool = False
     known: dict[Part, dict[int, int]] = field(default_factory=dict)
 
+    def knows(self, part: Part) -> bool:
+        """Whether anything was seen that says what a part takes, whatever it holds."""
+        may_be_pipelined = not part.pipelined and not part.offloaded
+        return part in self.known or (may_be_pipelined and part._replace(pipelined=True) in self.known)
+
     def taken_bytes(self, part: Part, held: int) -> int:
         """The least that a card needs besides its slots: as much as it did with a part of what it holds.
 

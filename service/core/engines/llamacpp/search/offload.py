@@ -6,7 +6,9 @@ from the last one on, src/llama-model.cpp:1589 (llama.cpp in llama-cpp-python 0.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 
+from service.core.engines.llamacpp.candidates import first_true
 from service.core.engines.llamacpp.companions import ALONE
 from service.core.engines.llamacpp.question import Choice
 from service.core.engines.llamacpp.search.card_times import CardTimes, PartTimes, card_times
@@ -91,12 +93,14 @@ def _fewest_experts(judge: Judge, settings: LlamaCppSettings, context_tokens: in
         return None
     without = judge.question.hold(replace(full.layers.settings, n_cpu_moe=blocks), context_tokens)
     dividers = _dividers(full.divider, slot_sizes(judge, without, full.held))
-    least = 1
+
+    def is_divisible(n: int) -> bool:
+        return dividers(n).divide(pipelined=False) is not None
+
+    # as long as nothing is known about buffers, any number may be the least; then it is mostly the same or the next
+    least = first_true(is_divisible, 1, blocks + 1)
     for _ in range(ROUNDS):
-        least = _first(lambda n: dividers(n).divide(pipelined=False) is not None, least, blocks + 1)
-        if least > blocks:
-            return None
-        division = dividers(least).divide(pipelined=False)
+        division = dividers(least).divide(pipelined=False) if least <= blocks else None
         if division is None:
             return None
         layers = replace(full.layers, settings=replace(full.layers.settings, n_cpu_moe=least))
@@ -105,13 +109,16 @@ def _fewest_experts(judge: Judge, settings: LlamaCppSettings, context_tokens: in
             return choice
         if not full.divider.learned.observe(choice, dividers(least).kinds):
             return None
+        least = _first(is_divisible, least, blocks + 1)
     return None
 
 
 def _dividers(divider: Divider, without: SlotSizes) -> Callable[[int], Divider]:
     """Dividers by the number of blocks without their experts."""
     full = divider.sizes
-    return lambda n: replace(divider, sizes=full.lighter_before(without, n), kinds=replace(divider.kinds, lighter=n))
+    return cache(
+        lambda n: replace(divider, sizes=full.lighter_before(without, n), kinds=replace(divider.kinds, lighter=n))
+    )
 
 
 def _first(holds: Callable[[int], bool], first: int, end: int) -> int:

@@ -3,6 +3,7 @@
 Source: a card holds consecutive slots, src/llama-model.cpp:1556-1614 (llama.cpp in llama-cpp-python 0.3.36).
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,14 +23,23 @@ class Reach:
 
 def reach_of(part: Part, usable_bytes: int, bytes_before: Sequence[int], kinds: Kinds, learned: Learned) -> Reach:
     """Reach of a card whose part differs only in what comes before and after it."""
+    plain = _begins_of_slots(usable_bytes, bytes_before)
     begins = {}
     for first in (True, False):
         inner = part._replace(first=first, last=False)
         outer = part._replace(first=first, last=True, pipelined=part.pipelined and not first)
-        found = _begins(inner, usable_bytes, bytes_before, kinds, learned)
-        found[-1] = _begin_of_last(outer, usable_bytes, bytes_before, kinds, learned)
+        found = _begins(inner, usable_bytes, bytes_before, kinds, learned) if learned.knows(inner) else list(plain)
+        if learned.knows(outer):
+            found[-1] = _begin_of_last(outer, usable_bytes, bytes_before, kinds, learned)
+        else:
+            found[-1] = plain[-1]
         begins[first] = found
     return Reach(first=begins[True], further=begins[False])
+
+
+def _begins_of_slots(usable_bytes: int, bytes_before: Sequence[int]) -> list[int]:
+    """The first beginning for every end where nothing but slots is known to take memory."""
+    return [min(bisect_left(bytes_before, held - usable_bytes), end) for end, held in enumerate(bytes_before)]
 
 
 def _begins(

@@ -4,14 +4,14 @@ Source: divisions by free memory are llama.cpp's own, src/llama-model.cpp:1556-1
 (llama.cpp in llama-cpp-python 0.3.36).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf
 from typing import Final, Literal, TypeAlias
 
 from service.core.engines.llamacpp.choices import choose, largest_context
-from service.core.engines.llamacpp.companions import Companions
+from service.core.engines.llamacpp.companions import ALONE, Companions
 from service.core.engines.llamacpp.question import Choice, Question
 from service.core.engines.llamacpp.refusals import MAX_SHARES
 from service.core.engines.llamacpp.search.best import is_searched
@@ -21,7 +21,7 @@ from service.core.engines.llamacpp.settings import LlamaCppSettings
 from service.core.engines.llamacpp.splits import may_fit
 from service.core.problems import PlanProblem
 from service.core.speed import Assumptions
-from service.core.types import Model, Rig, Workload
+from service.core.types import Gpu, Model, Rig, Workload
 
 RivalKind: TypeAlias = Literal[
     "by_free_memory", "by_bandwidth", "one_card", "together", "smaller_cache", "freed", "planned"
@@ -102,7 +102,7 @@ def _other_splits(judge: Judge, asked: LlamaCppSettings, choice: Choice) -> Iter
     if len(set(cards)) > 1 and len(cards) <= MAX_SHARES and all(card.bandwidth_bytes_per_s for card in cards):
         by_bandwidth = replace(full, tensor_split=bandwidth_shares(cards))
         yield Rival(kind="by_bandwidth", choice=question.place(by_bandwidth, tokens))
-    alone = _fastest_card(judge, full, tokens, len(order))
+    alone = _fastest_card(judge, full, tokens, cards)
     if alone is not None:
         yield Rival(kind="one_card", choice=alone)
     together = fastest_joint(judge, full, tokens)
@@ -110,12 +110,14 @@ def _other_splits(judge: Judge, asked: LlamaCppSettings, choice: Choice) -> Iter
         yield Rival(kind="together", choice=question.place(together, tokens))
 
 
-def _fastest_card(judge: Judge, full: LlamaCppSettings, tokens: int, cards: int) -> Choice | None:
-    """The fastest card that holds everything by itself."""
+def _fastest_card(judge: Judge, full: LlamaCppSettings, tokens: int, cards: Sequence[Gpu]) -> Choice | None:
+    """The fastest card that holds everything by itself; of equal ones the first, unless another model lies there."""
     question = judge.question
     if full.split_mode is not None or full.names_cards:
         return None
-    alone = [replace(full, split_mode="none", main_gpu=index) for index in range(cards)]
+    companions = question.companions != ALONE
+    different = [index for index, card in enumerate(cards) if companions or card not in cards[:index]]
+    alone = [replace(full, split_mode="none", main_gpu=index) for index in different]
     held = [each for each in alone if question.hold(each, tokens).fits]
     for each in sorted(held, key=lambda each: judge.request_s(each, tokens) or inf):
         choice = question.place(each, tokens)

@@ -5,10 +5,10 @@ Source: stages follow each other, several batches at once where the engine pipel
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from math import inf
-from typing import Final
+from typing import Final, NamedTuple
 
 from service.core.engines.llamacpp.kv_cache import bytes_of_layers
 from service.core.engines.llamacpp.question import Choice
@@ -109,11 +109,20 @@ def _cache_reads(choice: Choice, backend: Backend, depth_tokens: float, n_layer_
     return [*sums, sums[-1]]
 
 
+class SlotTimes(NamedTuple):
+    """Times of a card as its stage has them, whatever its memory."""
+
+    seconds_before: Sequence[float]
+    further_s: float
+    stage_before: Sequence[float]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Divider:
     """Everything a division is made from.
 
-    order: cards as positions of the rig. host: times of the host where it may take slots.
+    order: cards as positions of the rig. host: times of the host where it may take slots. timed: times of slots that
+    were asked for, which do not change with what is learned.
     """
 
     judge: Judge
@@ -125,6 +134,7 @@ class Divider:
     learned: Learned
     host: CardTimes | None = None
     all_cards: bool = False
+    timed: dict[tuple[CardTimes, bool], SlotTimes] = field(init=False, default_factory=dict)
 
     def divide(self, *, pipelined: bool) -> Division | None:
         """The fastest division as far as memory is known, with a pipeline over the cards or without."""
@@ -138,14 +148,14 @@ class Divider:
 
     def estimate_s(self, ranges: Sequence[Range], *, pipelined: bool) -> float:
         """Time of a request for a division by sums over slots, whether it fits or not."""
-        stages = self._stages(pipelined=pipelined)
-        used = [each for each in zip(stages, ranges, strict=True) if each[1][1] > each[1][0]]
-        times = [stage.seconds_before[end] - stage.seconds_before[first] for stage, (first, end) in used]
+        cards = [self._slot_times(times, pipelined=pipelined) for times in self.times]
+        used = [each for each in zip(cards, ranges, strict=True) if each[1][1] > each[1][0]]
+        times = [card.seconds_before[end] - card.seconds_before[first] for card, (first, end) in used]
         longest = [
-            stage.stage_before[end] - stage.stage_before[first] for stage, (first, end) in used if stage.stage_before
+            card.stage_before[end] - card.stage_before[first] for card, (first, end) in used if card.stage_before
         ]
         on_host = 0.0 if self.host is None else self._seconds(self.host, Overlap())[ranges[0][0]]
-        return on_host + sum(times) + sum(stage.further_s for stage, _ in used[1:]) + max(longest, default=0.0)
+        return on_host + sum(times) + sum(card.further_s for card, _ in used[1:]) + max(longest, default=0.0)
 
     def _seconds(self, times: CardTimes, overlap: Overlap) -> list[float]:
         """Time of a request for the slots before each, without what overlaps."""
@@ -154,20 +164,31 @@ class Divider:
         prefill = _spread(times.prefill, self.sizes.prefill_share, workload.parallel * overlap.sum_share)
         return [step + prompt for step, prompt in zip(decode, prefill, strict=True)]
 
+    def _slot_times(self, times: CardTimes, *, pipelined: bool) -> SlotTimes:
+        key = (times, pipelined)
+        if key not in self.timed:
+            overlap, workload = self.overlap if pipelined else Overlap(), self.judge.question.workload
+            longest = workload.parallel * overlap.longest_share
+            self.timed[key] = SlotTimes(
+                seconds_before=self._seconds(times, overlap),
+                further_s=workload.output_tokens * times.further_s,
+                stage_before=_spread(times.prefill, self.sizes.prefill_share, longest) if longest else (),
+            )
+        return self.timed[key]
+
     def _stages(self, *, pipelined: bool) -> list[Stage]:
-        overlap = self.overlap if pipelined else Overlap()
-        gpus, workload = self.judge.question.rig.gpus, self.judge.question.workload
+        gpus = self.judge.question.rig.gpus
         made: dict[tuple[object, int | None], Stage] = {}
         stages = []
         for position, times in zip(self.order, self.times, strict=True):
             key = (gpus[position], position if self.learned.by_card else None)
             if key not in made:
-                longest = workload.parallel * overlap.longest_share
+                slots = self._slot_times(times, pipelined=pipelined)
                 made[key] = Stage(
-                    seconds_before=self._seconds(times, overlap),
+                    seconds_before=slots.seconds_before,
                     reach=self._reach(position, pipelined=pipelined),
-                    further_s=workload.output_tokens * times.further_s,
-                    stage_before=_spread(times.prefill, self.sizes.prefill_share, longest) if longest else (),
+                    further_s=slots.further_s,
+                    stage_before=slots.stage_before,
                 )
             stages.append(made[key])
         return stages
