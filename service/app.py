@@ -15,6 +15,7 @@ from service.planning.batch.limits import Limits
 from service.planning.batch.processes import BatchProcesses
 from service.planning.batch.stored import stored_planner
 from service.planning.catalogues import StoredCatalogues
+from service.planning.kept_graphs import keep_graphs, write_kept_graphs
 from service.planning.model_hosts import RemoteModels
 from service.planning.planner import Planner
 from service.planning.queue.jobs import BatchJobs
@@ -90,6 +91,7 @@ def create_app(settings: Settings) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, object]]:
         database = open_database(settings.database_url, connections=settings.max_database_connections)
         app.state.database = database
+        keep_graphs(settings.cache_folder, settings.cache_bytes)
         app.state.keys = KeyRing(database)
         app.state.remote = remote = RemoteModels(settings)
         app.state.planner = planner = Planner(
@@ -112,6 +114,7 @@ def create_app(settings: Settings) -> FastAPI:
                     yield {"patience": Patience.of(settings)}
         finally:
             processes.close()
+            write_kept_graphs()
             database.dispose()
 
     app = FastAPI(

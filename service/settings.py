@@ -2,6 +2,7 @@
 
 import re
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import (
@@ -9,6 +10,7 @@ from pydantic import (
     BeforeValidator,
     Field,
     NonNegativeFloat,
+    NonNegativeInt,
     PositiveFloat,
     PositiveInt,
     SecretStr,
@@ -58,6 +60,12 @@ class Settings(BaseSettings):
 
     database_url: str = Field(default_factory=embedded_database_url)
     """SQLAlchemy URL: `postgresql+psycopg://…` in production, an SQLite file by default."""
+
+    cache_folder: Path | None = None
+    """Folder that compute graphs are kept in for other processes and the next start; by default the user's cache."""
+
+    cache_bytes: NonNegativeInt = 256 * MIB
+    """Room for them; the least recently used go first. 0 keeps none."""
 
     host: str = "127.0.0.1"
     """Address that `rigfit serve` listens on."""

@@ -13,6 +13,7 @@ from service.contract.plan import Plan
 from service.contract.request import PlanRequest
 from service.core.problems import UnknownGpu, UnknownModel
 from service.planning.catalogues import BuiltinCatalogues, Catalogues, StoredCatalogues
+from service.planning.kept_graphs import keep_graphs
 from service.planning.model_hosts import RemoteModels
 from service.planning.planner import Planner
 
@@ -24,6 +25,7 @@ class LocalPlanner:
     """
 
     def __init__(self) -> None:
+        keep_graphs_as_set()
         measured = stored_catalogues() if holds_measurements() else None
         catalogues = BuiltinCatalogues() if measured is None else measured
         self._builtin = Planner(catalogues, may_read_files=True, remote=remote_models)
@@ -43,6 +45,16 @@ class LocalPlanner:
 def local_planner() -> LocalPlanner:
     """The planner of this process."""
     return LocalPlanner()
+
+
+def keep_graphs_as_set() -> None:
+    """Keep compute graphs as the settings say, which are read only where any are made."""
+    if Path(".env").is_file() or any(name in os.environ for name in ("RIGFIT_CACHE_FOLDER", "RIGFIT_CACHE_BYTES")):
+        from service.settings import settings  # noqa: PLC0415 - most plans need no settings
+
+        keep_graphs(settings().cache_folder, settings().cache_bytes)
+    else:
+        keep_graphs()
 
 
 def holds_measurements() -> bool:
@@ -72,6 +84,7 @@ def holds_measurements() -> bool:
 @cache
 def catalogue_planner() -> Planner:
     """The planner of this process for questions about the whole catalogue: the database's where there is one."""
+    keep_graphs_as_set()
     return Planner(catalogues(), may_read_files=True, remote=remote_models)
 
 

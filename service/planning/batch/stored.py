@@ -4,6 +4,7 @@ from service.contract.plan import Plan
 from service.contract.request import PlanRequest
 from service.planning.batch.answering import Unreachable
 from service.planning.catalogues import StoredCatalogues
+from service.planning.kept_graphs import keep_graphs
 from service.planning.model_hosts import RemoteModels
 from service.planning.planner import Planner
 from service.settings import Settings
@@ -14,6 +15,7 @@ class StoredPlans:
     """Plans from the database's catalogues alone: never from built-in ones because it was away from the beginning."""
 
     def __init__(self, settings: Settings) -> None:
+        keep_graphs(settings.cache_folder, settings.cache_bytes)
         database = open_database(settings.database_url, connections=1)
         remote = RemoteModels(settings)
         self._catalogues = StoredCatalogues(database, settings.catalogue_refresh_s)
@@ -30,6 +32,7 @@ class StoredPlans:
 
 def stored_planner(settings: Settings) -> Planner:
     """A planner on the database of the settings, with one connection."""
+    keep_graphs(settings.cache_folder, settings.cache_bytes)
     database = open_database(settings.database_url, connections=1)
     remote = RemoteModels(settings)
     return Planner(StoredCatalogues(database, settings.catalogue_refresh_s), remote=lambda: remote)

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from service.builtin import PACKAGE, builtin_folder
+from service.builtin import builtin_folder
 from service.planning.engines.vllm.findings import RULES_VERSION as VLLM_RULES_VERSION
 from service.planning.identity import RULES_VERSION
+from service.planning.program import digest_of_files, source_files
 
 _ANSWERING: Final = ("catalog", "contract", "core", "planning")
 _DIGEST_CHARACTERS: Final = 12
@@ -18,17 +19,11 @@ def program_digest() -> str:
 
     So that two builds are never taken for one although nobody thought of a version that should have moved.
     """
-    digest = hashlib.sha256()
-    for name, path in _files():
-        content = path.read_bytes()
-        digest.update(f"{name} {len(content)} ".encode())
-        digest.update(content)
-    return digest.hexdigest()[:_DIGEST_CHARACTERS]
+    return digest_of_files(_files())[:_DIGEST_CHARACTERS]
 
 
 def _files() -> Iterator[tuple[str, Path]]:
-    for part in _ANSWERING:
-        yield from ((path.relative_to(PACKAGE).as_posix(), path) for path in sorted((PACKAGE / part).rglob("*.py")))
+    yield from source_files(*_ANSWERING)
     data = builtin_folder("hardware_db")
     yield from ((path.relative_to(data).as_posix(), path) for path in sorted(data.rglob("*.toml")))
 

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import orjson
 
+from service.planning.kept_graphs import write_kept_graphs
 from service.planning.process import seldom_collect
 from service.shells.cli.lines import Line, answer
 
@@ -59,6 +60,7 @@ class Workers:
         from service.planning.local import local_planner  # noqa: PLC0415
 
         local_planner()
+        write_kept_graphs()  # by a thread that no fork should have
         sys.stdout.flush()
         gc.freeze()
         for _ in range(self._count):
@@ -163,11 +165,20 @@ def _model_of(text: bytes) -> str:
 
 
 def _work(connection: Connection, inherited: Sequence[Connection]) -> None:
-    """Answer groups until the other end is closed; an interrupt is for the process that started this one."""
+    """Answer groups until the other end is closed or closes this; an interrupt is for the process that started it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     seldom_collect()
     for other in inherited:
         other.close()
+    try:
+        _answer_groups(connection)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        write_kept_graphs()
+
+
+def _answer_groups(connection: Connection) -> None:
     while True:
         try:
             group = connection.recv()

@@ -6,6 +6,7 @@ through the memory events, once for a range of counts.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from service.core.engines.llamacpp.buffer_types import BufferRules
@@ -50,85 +51,98 @@ def split_size(size: int) -> tuple[int, Terms]:
     return size, tuple(terms)
 
 
-class Footprint:
-    """Memory events of one backend; `bytes_for` says how much that is for given cell counts.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pieces:
+    """Memory events of one backend and how large their pieces are.
 
     constant: bytes of each piece whose size does not depend on cells. lasting: pieces taken before all others and never
     given back, whose sizes simply add up, and lasting_bytes of those that do not depend on cells; varying: other pieces
     that do; both by number with constant part and terms. rest: the other events. remains: pieces that are what is kept
-    of another. leading: the kind of cells over ranges of which one walk holds, None where every count needs its own;
-    slopes: bytes that each piece grows by per unit of it. peaks: what walks found, by all other counts.
+    of another.
     """
 
-    __slots__ = (
-        "constant",
-        "lasting",
-        "lasting_bytes",
-        "leading",
-        "others",
-        "peaks",
-        "remains",
-        "rest",
-        "rules",
-        "slopes",
-        "varying",
+    rest: tuple[int, ...]
+    remains: Mapping[int, int]
+    constant: Mapping[int, int]
+    lasting: Mapping[int, tuple[int, Terms]]
+    varying: Mapping[int, tuple[int, Terms]]
+    lasting_bytes: int
+
+
+def pieces_of(
+    rules: BufferRules, events: Sequence[int], sizes: Sequence[int], remains: Mapping[int, int]
+) -> Pieces:  # fmt: skip
+    """Events and symbolic sizes taken apart; raises NotAffineError where a size depends on counts in another way."""
+    given_back = {~event for event in events if event < 0}.union(remains.values())
+    start = 0
+    if rules.max_buffer_bytes is None:
+        while start < len(events) and events[start] >= 0 and events[start] not in given_back:
+            start += 1
+    first = set(events[:start])
+    constant: dict[int, int] = {}
+    lasting: dict[int, tuple[int, Terms]] = {}
+    varying: dict[int, tuple[int, Terms]] = {}
+    mask = rules.alignment_bytes - 1
+    for piece in {event for event in events if event >= 0}:
+        size, terms = split_size(sizes[piece]) if sizes[piece] >= _LIMIT else (sizes[piece], ())
+        if terms:
+            (lasting if piece in first else varying)[piece] = size, terms
+        else:
+            constant[piece] = (size + mask) & ~mask
+    return Pieces(
+        rest=tuple(events[start:]),
+        remains=remains,
+        constant=constant,
+        lasting=lasting,
+        varying=varying,
+        lasting_bytes=sum(constant[piece] for piece in first if piece in constant),
     )
 
-    def __init__(
-        self, rules: BufferRules, events: Sequence[int], sizes: Sequence[int], remains: Mapping[int, int]
-    ) -> None:
+
+class Footprint:
+    """The buffer of one backend; `bytes_for` says how large it is for given cell counts.
+
+    leading: the kind of cells over ranges of which one walk holds, None where every count needs its own; slopes: bytes
+    that each piece grows by per unit of it. peaks: what walks found, by all other counts.
+    """
+
+    __slots__ = ("leading", "others", "peaks", "pieces", "rules", "slopes")
+
+    def __init__(self, rules: BufferRules, pieces: Pieces) -> None:
         self.rules = rules
-        self.remains = remains
-        given_back = {~event for event in events if event < 0}.union(remains.values())
-        start = 0
-        if rules.max_buffer_bytes is None:
-            while start < len(events) and events[start] >= 0 and events[start] not in given_back:
-                start += 1
-        lasting = set(events[:start])
-        self.rest = tuple(events[start:])
-        self.constant: dict[int, int] = {}
-        self.lasting: dict[int, tuple[int, Terms]] = {}
-        self.varying: dict[int, tuple[int, Terms]] = {}
-        mask = rules.alignment_bytes - 1
-        for piece in {event for event in events if event >= 0}:
-            constant, terms = split_size(sizes[piece]) if sizes[piece] >= _LIMIT else (sizes[piece], ())
-            if terms:
-                (self.lasting if piece in lasting else self.varying)[piece] = constant, terms
-            else:
-                self.constant[piece] = (constant + mask) & ~mask
-        self.lasting_bytes = sum(self.constant[piece] for piece in lasting if piece in self.constant)
+        self.pieces = pieces
         self._lead()
         self.peaks: dict[tuple[int, ...], list[Peak]] = {}
 
     def _lead(self) -> None:
         """Choose the leading kind: sizes must grow by whole alignments, no piece be empty, and the buffer be one."""
-        kinds = {kind: None for _, terms in self.varying.values() for kind, _ in terms}
+        kinds = {kind: None for _, terms in self.pieces.varying.values() for kind, _ in terms}
         self.leading = "base" if "base" in kinds else next(iter(kinds), None)
         self.slopes = {
             piece: factor
-            for piece, (_, terms) in self.varying.items()
+            for piece, (_, terms) in self.pieces.varying.items()
             for kind, factor in terms
             if kind == self.leading
         }
         aligned = not any(factor % self.rules.alignment_bytes for factor in self.slopes.values())
-        if not aligned or self.rules.max_buffer_bytes is not None or 0 in self.constant.values():
+        if not aligned or self.rules.max_buffer_bytes is not None or 0 in self.pieces.constant.values():
             self.leading = None
         self.others = tuple([kind for kind in kinds if kind != self.leading])
 
     def bytes_for(self, cells: Mapping[str, int]) -> int:
         """Bytes of the buffer where the caches have `cells` per stream."""
-        lasting = self.lasting_bytes
-        if self.lasting:
-            lasting += sum(self._sizes(self.lasting, cells))
+        lasting = self.pieces.lasting_bytes
+        if self.pieces.lasting:
+            lasting += sum(self._sizes(self.pieces.lasting, cells))
         count = cells[self.leading] // CELLS_PER_UNIT if self.leading else 0
         known = self.peaks.setdefault(tuple([cells[kind] for kind in self.others]), [])
         for peak in known:
             if peak.first <= count <= peak.last:
                 return lasting + peak.bytes_for(count)
-        varying = self._sizes(self.varying, cells)
-        sizes = {**self.constant, **dict(zip(self.varying, varying, strict=True))}
+        varying = self._sizes(self.pieces.varying, cells)
+        sizes = {**self.pieces.constant, **dict(zip(self.pieces.varying, varying, strict=True))}
         if known and self.leading and min(varying) > 0:  # most graphs are asked for one count only
-            peak = affine_peak(self.rest, sizes, self.slopes, self.remains, count)
+            peak = affine_peak(self.pieces.rest, sizes, self.slopes, self.pieces.remains, count)
         else:
             peak = Peak(first=count, last=count, at=count, candidates={0: self._walk(sizes)})
         known.append(peak)
@@ -148,5 +162,5 @@ class Footprint:
         """The furthest address of the events behind the lasting ones."""
         limit = self.rules.max_buffer_bytes
         if limit is None:
-            return furthest_address(self.rest, sizes, self.remains)
-        return peak_of(ChunkedPool(limit), self.rest, sizes, self.remains, {})
+            return furthest_address(self.pieces.rest, sizes, self.pieces.remains)
+        return peak_of(ChunkedPool(limit), self.pieces.rest, sizes, self.pieces.remains, {})

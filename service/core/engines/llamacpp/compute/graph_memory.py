@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from service.core.engines.llamacpp.buffer_types import HOST_RULES, buffer_rules
+from service.core.engines.llamacpp.buffer_types import HOST_RULES, BufferRules, buffer_rules
 from service.core.engines.llamacpp.compute.block_kinds import without_replay
-from service.core.engines.llamacpp.compute.footprint import SYMBOLS, Footprint
+from service.core.engines.llamacpp.compute.footprint import SYMBOLS, Footprint, pieces_of
 from service.core.engines.llamacpp.compute.graph import Graph
 from service.core.engines.llamacpp.compute.graph_inputs import GraphInputs
 from service.core.engines.llamacpp.compute.graph_template import (
@@ -195,6 +195,11 @@ def graph_memory(inputs: GraphInputs, batch: Batch, *, fused_post: bool) -> tupl
         return graph_memory(whole, batch, fused_post=fused_post)
 
 
+def rules_of_buffers(backends: Sequence[Backend]) -> list[BufferRules]:
+    """Rules of each backend's buffer, the host's last."""
+    return [*map(buffer_rules, backends), HOST_RULES]
+
+
 def memory_of(inputs: GraphInputs, graph: Graph) -> tuple[Footprint, ...]:
     """Memory of a graph whose leafs and ties say where these lie."""
     backends, host = inputs.backends, len(inputs.backends)
@@ -215,8 +220,11 @@ def memory_of(inputs: GraphInputs, graph: Graph) -> tuple[Footprint, ...]:
         lives = replayed(*follow_sections(graph, plan, shares, host + 1), repeated)
     else:
         lives = trace((*plan.copies, *graph.leafs), plan.steps, host + 1)
-    rules = [*map(buffer_rules, backends), HOST_RULES]
-    return tuple(Footprint(rules[i], lives.events[i], lives.sizes, lives.remains) for i in range(host + 1))
+    rules = rules_of_buffers(backends)
+    return tuple(
+        Footprint(rule, pieces_of(rule, events, lives.sizes, lives.remains))
+        for rule, events in zip(rules, lives.events, strict=True)
+    )
 
 
 def _optimised(nodes: Sequence[Node], backend: Backend, rules: frozenset[Rule]) -> Sequence[Node]:

@@ -1,13 +1,21 @@
 """Graphs of the largest prompt and generation batches, and the memory all of them need."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from service.core.architectures.hparams import Hparams
+from service.core.engines.llamacpp.buffer_types import BufferRules
 from service.core.engines.llamacpp.compute.footprint import CELLS_PER_UNIT, SYMBOLS, Footprint, NotAffineError
 from service.core.engines.llamacpp.compute.graph_inputs import GraphInputs, graph_inputs
-from service.core.engines.llamacpp.compute.graph_memory import Batch, TypesMatterError, fuses_post, graph_memory
+from service.core.engines.llamacpp.compute.graph_memory import (
+    Batch,
+    TypesMatterError,
+    fuses_post,
+    graph_memory,
+    rules_of_buffers,
+)
+from service.core.engines.llamacpp.compute.kept_graphs import GraphKind, KeptGraph, kept_graph
 from service.core.engines.llamacpp.compute.question import ComputeBuffers, ComputeQuestion
 from service.core.engines.llamacpp.compute.schedule import OFFLOAD_MIN_BATCH
 from service.core.engines.llamacpp.graphs import architecture_graph
@@ -55,22 +63,42 @@ def may_be_symbolic(hp: Hparams, cells: Mapping[str, int]) -> bool:
 
 
 class Graphs:
-    """The graphs that llama.cpp reserves, as footprints per backend; sizes are kept for every length asked for."""
+    """The graphs that llama.cpp reserves for a batch, by the buffers they take.
 
-    __slots__ = ("footprints", "known")
+    Sizes are known for every length that was asked for, here or, where graphs are kept, in an earlier process: then the
+    graphs themselves are only built for a length that is new. Raises what building raises.
+    """
 
-    def __init__(self, footprints: Sequence[Sequence[Footprint]]) -> None:
-        self.footprints = footprints
-        self.known: dict[tuple[int, ...], tuple[int, ...]] = {}
+    __slots__ = ("_build", "_footprints", "_kept", "_rules", "_sizes")
+
+    def __init__(
+        self, build: Callable[[], Sequence[Sequence[Footprint]]], rules: Sequence[BufferRules], kept: KeptGraph
+    ) -> None:
+        self._build, self._rules, self._kept = build, rules, kept
+        self._sizes = kept.sizes()
+        self._footprints = None if self._sizes else self._found()
 
     def sizes(self, cells: Mapping[str, int]) -> tuple[int, ...]:
         """The largest buffers over all graphs where the caches have `cells`, the host's last."""
         counts = tuple(cells.values())
-        found = self.known.get(counts)
+        found = self._sizes.get(counts)
         if found is None:
-            sizes = [[footprint.bytes_for(cells) for footprint in graph] for graph in self.footprints]
-            found = self.known[counts] = tuple(map(max, *sizes)) if len(sizes) > 1 else tuple(sizes[0])
+            found = self._sizes[counts] = self._sized(cells)
+            self._kept.keep_sizes(counts, found)
         return found
+
+    def _sized(self, cells: Mapping[str, int]) -> tuple[int, ...]:
+        footprints = self._footprints = self._footprints or self._found()
+        sizes = [[footprint.bytes_for(cells) for footprint in graph] for graph in footprints]
+        return tuple(map(max, *sizes)) if len(sizes) > 1 else tuple(sizes[0])
+
+    def _found(self) -> Sequence[Sequence[Footprint]]:
+        kept = self._kept.pieces()
+        if kept is not None:
+            return [list(map(Footprint, self._rules, graph)) for graph in kept]
+        built = self._build()
+        self._kept.keep_pieces([[footprint.pieces for footprint in graph] for graph in built])
+        return built
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -144,16 +172,22 @@ def _prompt(inputs: GraphInputs) -> Graphs:
     batches = [Batch(n_tokens=pad(ctx.n_tokens, n_seqs), n_seqs=n_seqs, n_outputs=ctx.n_outputs)]
     if not inputs.fit_view and n_seqs > 1 and architecture_graph(inputs.model.architecture).reserves_one_sequence:
         batches.append(Batch(n_tokens=ctx.n_tokens, n_seqs=1, n_outputs=ctx.n_outputs))
-    fused_post = fuses_post(inputs, n_seqs)
-    return Graphs([graph_memory(inputs, batch, fused_post=fused_post) for batch in batches])
+    return _graphs("prompt", inputs, batches)
 
 
 @lru_cache(maxsize=4096)
 def _generation(inputs: GraphInputs) -> Graphs:
     """The graph of one token for each sequence."""
     n_seqs = inputs.ctx.n_seq_max
-    batch = Batch(n_tokens=n_seqs, n_seqs=n_seqs, n_outputs=n_seqs)
-    return Graphs([graph_memory(inputs, batch, fused_post=fuses_post(inputs, n_seqs))])
+    return _graphs("generation", inputs, [Batch(n_tokens=n_seqs, n_seqs=n_seqs, n_outputs=n_seqs)])
+
+
+def _graphs(kind: GraphKind, inputs: GraphInputs, batches: Sequence[Batch]) -> Graphs:
+    def build() -> Sequence[Sequence[Footprint]]:
+        fused_post = fuses_post(inputs, inputs.ctx.n_seq_max)
+        return [graph_memory(inputs, batch, fused_post=fused_post) for batch in batches]
+
+    return Graphs(build, rules_of_buffers(inputs.backends), kept_graph(kind, inputs))
 
 
 def _generation_counts(inputs: GraphInputs) -> bool:
