@@ -32,7 +32,8 @@ ENV PATH=/opt/rigfit/bin:$PATH \
     RIGFIT_HOST=0.0.0.0 \
     RIGFIT_LOG_FORMAT=json \
     RIGFIT_DRAIN_S=5 \
-    RIGFIT_DATABASE_URL=sqlite:////var/lib/rigfit/rigfit.sqlite3
+    RIGFIT_DATABASE_URL=sqlite:////var/lib/rigfit/rigfit.sqlite3 \
+    RIGFIT_CACHE_FOLDER=/var/lib/rigfit/cache
 
 USER 10001:10001
 WORKDIR /var/lib/rigfit

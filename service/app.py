@@ -15,7 +15,7 @@ from service.planning.batch.limits import Limits
 from service.planning.batch.processes import BatchProcesses
 from service.planning.batch.stored import stored_planner
 from service.planning.catalogues import StoredCatalogues
-from service.planning.kept_graphs import keep_graphs, write_kept_graphs
+from service.planning.kept_graphs import keep_graphs
 from service.planning.model_hosts import RemoteModels
 from service.planning.planner import Planner
 from service.planning.queue.jobs import BatchJobs
@@ -114,7 +114,6 @@ def create_app(settings: Settings) -> FastAPI:
                     yield {"patience": Patience.of(settings)}
         finally:
             processes.close()
-            write_kept_graphs()
             database.dispose()
 
     app = FastAPI(

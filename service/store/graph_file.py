@@ -69,14 +69,16 @@ class GraphFile:
         if reading is None:
             return None
         found = reading.execute(
-            "SELECT used_at, counts, sizes FROM graphs LEFT JOIN sizes USING (key) WHERE graphs.key = ?", (key,)
+            "SELECT CAST(used_at AS INTEGER), CAST(counts AS BLOB), CAST(sizes AS BLOB) "
+            "FROM graphs LEFT JOIN sizes USING (key) WHERE graphs.key = ?",
+            (key,),
         ).fetchall()
         return Known(found[0][0], [row[1:] for row in found if row[1] is not None]) if found else None
 
     def pieces(self, key: bytes) -> bytes | None:
         """The pieces of a graph; None where it is not kept."""
         reading = self._reader()
-        found = reading and reading.execute("SELECT pieces FROM graphs WHERE key = ?", (key,)).fetchone()
+        found = reading and reading.execute("SELECT CAST(pieces AS BLOB) FROM graphs WHERE key = ?", (key,)).fetchone()
         return found[0] if found else None
 
     def keep(self, graphs: Iterable[GraphRow], sizes: Iterable[SizesRow], used: Iterable[bytes], now_s: int) -> None:

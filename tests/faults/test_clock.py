@@ -20,6 +20,7 @@ _WALL_CLOCK = re.compile(
 DATED = {
     "service/planning/access/keys.py",
     "service/planning/access/ring.py",
+    "service/planning/kept_graphs/writing.py",
     "service/shells/cli/keys.py",
     "service/shells/serving/access_log.py",
     "service/shells/serving/child_spans.py",

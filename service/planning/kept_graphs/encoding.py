@@ -145,7 +145,7 @@ def _numbers(content: bytes) -> tuple[int, ...]:
 
 def _checked(kept: bytes, *beside: bytes) -> bytes:
     """What stands behind the checksum; raises DamagedError where it is another's."""
-    if not isinstance(kept, bytes) or kept[:_CHECKSUM_BYTES] != _checksum(*beside, kept[_CHECKSUM_BYTES:]):
+    if kept[:_CHECKSUM_BYTES] != _checksum(*beside, kept[_CHECKSUM_BYTES:]):
         raise DamagedError
     return kept[_CHECKSUM_BYTES:]
 

@@ -1,11 +1,10 @@
 """The store of graphs that planning gives to the core: reads at once, writes later and many at a time."""
 
 import sqlite3
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from service.core.engines.llamacpp.compute.kept_graphs import (
     NOTHING,
@@ -22,8 +21,6 @@ from service.planning.kept_graphs.trouble import Trouble
 from service.planning.kept_graphs.writing import LaterWrites
 from service.store.graph_file import GraphFile
 
-# how exactly it is known when a graph was used last
-_USE_S: Final = 3600
 _Read = TypeVar("_Read")
 
 
@@ -55,8 +52,7 @@ class DiskGraphs:
         found = self._read(lambda: self._file.known(key))
         if found is None:
             return {}
-        if found.used_at_s < time.time() - _USE_S:
-            self.writes.use(key)
+        self.writes.use(key, found.used_at_s)
         sizes: dict[Counts, Sizes] = {}
         for counts, kept in found.sizes:
             try:

@@ -14,6 +14,8 @@ from service.store.graph_file import GraphFile, GraphRow, SizesRow
 # what is gathered before it is written, and the most that waits for that: a graph takes milliseconds to build
 _GATHER_S: Final = 0.25
 _MOST_WAITING: Final = 1024
+# how exactly it is known when a graph was used last: who only reads hardly ever writes
+_USE_S: Final = 3600
 
 
 @dataclass(slots=True)
@@ -54,8 +56,10 @@ class LaterWrites:
             if self._has_room():
                 self._waiting.sizes[key, counts] = sizes
 
-    def use(self, key: bytes) -> None:
-        """Write that a graph was used now."""
+    def use(self, key: bytes, used_at_s: int) -> None:
+        """Write that a graph was used now, where that says more than what is written."""
+        if abs(time.time() - used_at_s) < _USE_S:
+            return
         with self._changing:
             if self._has_room():
                 self._waiting.used.add(key)

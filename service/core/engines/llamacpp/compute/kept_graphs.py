@@ -2,6 +2,8 @@
 
 The core describes a graph by everything that decides over it, and takes what is kept of one so described as its own
 work. Where it is kept is not its business: by default nothing is.
+
+Source: what llama_context::graph_reserve reads, src/llama-context.cpp:2523-2600 (llama.cpp in llama-cpp-python 0.3.36).
 """
 
 from collections.abc import Callable, Sequence

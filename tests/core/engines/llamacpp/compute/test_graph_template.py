@@ -27,7 +27,8 @@ def events(inputs: GraphInputs, batch: Batch, *, kept: bool) -> list[object]:
             found = memory_of(inputs, graph)
     else:
         found = memory_of(inputs, built_graph(inputs, batch).graph)
-    return [(each.rest, each.constant, each.varying, each.lasting, each.lasting_bytes, each.remains) for each in found]
+    pieces = [footprint.pieces for footprint in found]
+    return [(each.rest, each.constant, each.varying, each.lasting, each.lasting_bytes, each.remains) for each in pieces]
 
 
 def differing(model: Model, case: dict[str, Any]) -> list[Batch]:

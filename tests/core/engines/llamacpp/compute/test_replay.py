@@ -30,13 +30,14 @@ CASES: tuple[dict[str, Any], ...] = (
 
 def events(footprint: Footprint) -> list[object]:
     """Memory events with pieces counted in the order they are taken, and sizes; what lasts as a whole."""
+    pieces = footprint.pieces
     numbers: dict[int, int] = {}
-    found: list[object] = [sorted(footprint.lasting.values()), footprint.lasting_bytes]
-    for event in footprint.rest:
+    found: list[object] = [sorted(pieces.lasting.values()), pieces.lasting_bytes]
+    for event in pieces.rest:
         piece = max(event, ~event)
         number = numbers.setdefault(piece, len(numbers))
-        size = footprint.constant.get(piece, footprint.varying.get(piece))
-        found.append((event >= 0, number, size, numbers.get(footprint.remains.get(piece, -1))))
+        size = pieces.constant.get(piece, pieces.varying.get(piece))
+        found.append((event >= 0, number, size, numbers.get(pieces.remains.get(piece, -1))))
     return found
 
 
