@@ -100,7 +100,7 @@ def _with_host(judge: Judge, settings: LlamaCppSettings) -> Choice:
     return offloaded
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _chosen(
     model: Model,
     rig: Rig,

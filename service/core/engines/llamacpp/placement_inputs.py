@@ -63,7 +63,7 @@ def placement_inputs(
     return _with_context(loaded, workload.context_tokens, workload.parallel, use)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _with_context(loaded: LoadedModel, context_tokens: int | None, parallel: int, use: ModelUse) -> PlacementInputs:
     """A loaded model with a context; memoised, since a candidate is first held and then computed."""
     ctx = resolve_context(
