@@ -14,7 +14,7 @@ from service.contract.plan import (
     Plan,
 )
 from service.contract.request import WorkloadRequest
-from service.core.engines.llamacpp.needs import overhead_bytes
+from service.core.engines.llamacpp.needs import overhead_of
 from service.core.memory import shortfall_bytes
 from service.core.model_facts import model_facts
 from service.core.types import Model
@@ -153,7 +153,7 @@ _DEVICES: Final = TypeAdapter(list[DevicePlan])
 
 def _devices(findings: Findings) -> list[DevicePlan]:
     choice, decode, reads = findings.choice, findings.speed.decode, findings.speed.device_reads
-    question, device_s = choice.question, None if decode is None else decode.device_s
+    device_s = None if decode is None else decode.device_s
     return _DEVICES.validate_python(
         [
             {
@@ -165,7 +165,7 @@ def _devices(findings: Findings) -> list[DevicePlan]:
                 "weights_bytes": placed.weights.weights_bytes,
                 "kv_bytes": placed.kv_bytes,
                 "compute_bytes": placed.compute_bytes,
-                "overhead_bytes": overhead_bytes(question.model, question.hp, choice.placement, placed),
+                "overhead_bytes": overhead_of(placed, need),
                 "companion_bytes": placed.companion_bytes,
                 "total_bytes": need.total_bytes,
                 "usable_bytes": gpu.usable_bytes,
@@ -174,7 +174,7 @@ def _devices(findings: Findings) -> list[DevicePlan]:
                 "decode_s": None if device_s is None else device_s[index],
             }
             for index, (gpu, placed, need) in enumerate(
-                zip(question.rig.gpus, choice.placement.devices, choice.needs, strict=False)
+                zip(findings.rig.gpus, choice.placement.devices, choice.needs, strict=False)
             )
         ]
     )

@@ -7,6 +7,7 @@ import orjson
 
 from service.contract.json_bytes import json_bytes
 from service.contract.request import PlanRequest
+from service.core.engines.llamacpp.companions import ALONE
 from service.core.timing.fitted import FITTED_ON
 from service.core.types import Rig
 from service.planning.companion_answer import draft_plan, mmproj_plan
@@ -55,6 +56,8 @@ def _data_version(model_id: str, rig: Rig, *files: str) -> str:
 
 def _companions(findings: Findings) -> dict[str, object]:
     """What runs beside the model in one spelling, with what was read into the names."""
+    if findings.companions is ALONE:
+        return {}
     stated = {"draft": draft_plan(findings), "mmproj": mmproj_plan(findings)}
     resolved = {field: part.model_dump(mode="json") for field, part in stated.items() if part is not None}
     return resolved | ({"companion_notes": list(findings.companion_notes)} if findings.companion_notes else {})

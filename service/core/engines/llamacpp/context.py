@@ -19,6 +19,12 @@ ContextRole = Literal["target", "mtp", "draft"]
 
 MAX_SEQUENCES: Final = 256
 MAX_CONTEXT_TOKENS: Final = 2**31 - 1
+_HIGHEST: Final = (
+    ("workload.context_tokens", MAX_CONTEXT_TOKENS),
+    ("workload.parallel", MAX_SEQUENCES),
+    ("engine.n_batch", MAX_CONTEXT_TOKENS),
+    ("engine.n_ubatch", MAX_CONTEXT_TOKENS),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,12 +200,8 @@ def _check(
 
 
 def _check_counts(settings: LlamaCppSettings, context_tokens: int, parallel: int) -> None:
-    for field, value, highest in (
-        ("workload.context_tokens", context_tokens, MAX_CONTEXT_TOKENS),
-        ("workload.parallel", parallel, MAX_SEQUENCES),
-        ("engine.n_batch", settings.n_batch, MAX_CONTEXT_TOKENS),
-        ("engine.n_ubatch", settings.n_ubatch, MAX_CONTEXT_TOKENS),
-    ):
+    counts = context_tokens, parallel, settings.n_batch, settings.n_ubatch
+    for (field, highest), value in zip(_HIGHEST, counts, strict=True):
         if not 1 <= value <= highest:
             raise InvalidRequest(f"{field} is {value}: llama.cpp takes 1 to {highest}", fields=(field,))
 

@@ -14,6 +14,11 @@ def overhead_bytes(model: Model, hp: Hparams, placement: Placement, device: Devi
     return device.reduction_bytes + runtime_pool_bytes(model, hp, placement.ctx, device.backend)
 
 
+def overhead_of(device: DevicePlacement, need: Need) -> int:
+    """The same read off a card's need, where that is known."""
+    return need.total_bytes - device.total_bytes + device.reduction_bytes
+
+
 def needs_of(model: Model, hp: Hparams, rig: Rig, placement: Placement) -> tuple[Need, ...]:
     """One need per device, in device order, and the host's last, with those of cards without memory of their own."""
     pools: dict[Backend, int] = {}
