@@ -3,10 +3,13 @@
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import URL, Engine, create_engine, event, make_url
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import ConnectionPoolEntry
 
@@ -38,7 +41,7 @@ def open_database(url: str, *, connections: int = 10) -> Engine:
             return _open_sqlite(address)
         case "postgresql" | "postgres":
             address = address.set(drivername="postgresql+psycopg")
-            return create_engine(
+            engine = create_engine(
                 address,
                 pool_size=connections,
                 pool_pre_ping=True,
@@ -46,8 +49,20 @@ def open_database(url: str, *, connections: int = 10) -> Engine:
                 hide_parameters=True,
                 connect_args={name: value for name, value in LINK_LIMITS.items() if name not in address.query},
             )
+            event.listen(engine, "connect", partial(_follow_lost_ones, engine))
+            return engine
         case other:
             raise ValueError(f"RIGFIT_DATABASE_URL names {other}: use postgresql+psycopg:// or sqlite:///")
+
+
+def _follow_lost_ones(engine: Engine, _: DBAPIConnection, made: ConnectionPoolEntry) -> None:
+    """Let no connection that is made now count as older than those that were lost.
+
+    The pool dates both by the wall clock: lost while that was a day ahead, each connection would be made anew at each
+    use for a day. Source: SQLAlchemy 2.1.9, pool/base.py, _ConnectionRecord.get_connection.
+    """
+    record: Any = made
+    record.starttime = max(record.starttime, engine.pool._invalidate_time)  # noqa: SLF001 - it has no other name
 
 
 def _open_sqlite(address: URL) -> Engine:

@@ -1,14 +1,15 @@
 """Opening databases: which ones, and what a transaction promises."""
 
+import time
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from service.store.database import open_database, transaction
 from service.store.gpus import GpuEntry, gpus, keep_user_gpu
 from service.store.revisions import builtin_digest, lock_catalogue, move_revision, revisions
-from tests.databases import opened
+from tests.databases import Databases, opened
 
 
 @pytest.mark.parametrize("url", ["mysql://localhost/rigfit", "sqlite://", "sqlite:///:memory:"])
@@ -30,6 +31,38 @@ def test_folder_of_an_sqlite_file_is_made(tmp_path: Path) -> None:
     path = tmp_path / "new" / "folder" / "rigfit.sqlite3"
     with opened(f"sqlite:///{path}") as engine, engine.connect():
         assert path.is_file()
+
+
+def test_connections_are_kept_after_some_were_lost_under_a_wrong_clock(
+    postgresql: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock is a day ahead when the server ends a connection: once it is right, one is not made for each use."""
+    with opened(postgresql.copy_of("empty", lambda _: None)) as database:
+        right = time.time
+        with database.connect() as connection:
+            lost = number(connection)
+        end(database, lost)
+        monkeypatch.setattr(time, "time", lambda: right() + 86_400)
+        with database.connect() as held:
+            assert number(held) != lost
+            monkeypatch.undo()
+            others = set()
+            for _ in range(3):
+                with database.connect() as connection:
+                    others.add(number(connection))
+            assert len(others) == 1
+
+
+def number(connection: Connection) -> int:
+    """Which connection of the server's it is."""
+    found: int = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
+    return found
+
+
+def end(database: Engine, lost: int) -> None:
+    """Let the server end a connection."""
+    with opened(database.url.render_as_string(hide_password=False)) as other, other.connect() as connection:
+        connection.exec_driver_sql("SELECT pg_terminate_backend(%s)", (lost,))
 
 
 def test_transaction_that_raises_leaves_no_trace(database: Engine) -> None:
