@@ -103,15 +103,18 @@ class Footprint:
     """The buffer of one backend; `bytes_for` says how large it is for given cell counts.
 
     leading: the kind of cells over ranges of which one walk holds, None where every count needs its own; slopes: bytes
-    that each piece grows by per unit of it. peaks: what walks found, by all other counts.
+    that each piece grows by per unit of it. peaks: what walks found, by all other counts. Of lasting pieces,
+    steady_bytes: what they have without cells, and growth: what they gain per unit of each kind, where that is whole
+    alignments; growing: the others.
     """
 
-    __slots__ = ("leading", "others", "peaks", "pieces", "rules", "slopes")
+    __slots__ = ("growing", "growth", "leading", "others", "peaks", "pieces", "rules", "slopes", "steady_bytes")
 
     def __init__(self, rules: BufferRules, pieces: Pieces) -> None:
         self.rules = rules
         self.pieces = pieces
         self._lead()
+        self._sum_lasting()
         self.peaks: dict[tuple[int, ...], list[Peak]] = {}
 
     def _lead(self) -> None:
@@ -129,11 +132,26 @@ class Footprint:
             self.leading = None
         self.others = tuple([kind for kind in kinds if kind != self.leading])
 
+    def _sum_lasting(self) -> None:
+        """Add up once what grows by whole alignments, which padding does not change."""
+        alignment, pieces, growth = self.rules.alignment_bytes, self.pieces, dict[str, int]()
+        self.steady_bytes, self.growing = pieces.lasting_bytes, dict[int, tuple[int, Terms]]()
+        for piece, (size, terms) in pieces.lasting.items():
+            if any(factor % alignment for _, factor in terms):
+                self.growing[piece] = size, terms
+                continue
+            self.steady_bytes += (size + alignment - 1) & -alignment
+            for kind, factor in terms:
+                growth[kind] = growth.get(kind, 0) + factor
+        self.growth = tuple(growth.items())
+
     def bytes_for(self, cells: Mapping[str, int]) -> int:
         """Bytes of the buffer where the caches have `cells` per stream."""
-        lasting = self.pieces.lasting_bytes
-        if self.pieces.lasting:
-            lasting += sum(self._sizes(self.pieces.lasting, cells))
+        lasting = self.steady_bytes
+        for kind, factor in self.growth:
+            lasting += factor * (cells[kind] // CELLS_PER_UNIT)
+        if self.growing:
+            lasting += sum(self._sizes(self.growing, cells))
         count = cells[self.leading] // CELLS_PER_UNIT if self.leading else 0
         known = self.peaks.setdefault(tuple([cells[kind] for kind in self.others]), [])
         for peak in known:
