@@ -4,7 +4,8 @@ In process, `Planner.plan` on requests that are already read, without writing JS
 context and shares differ from one to the next, so that nothing but what belongs to the model is remembered; plans with
 everything open; the first plan of a model; plans each of which has a batch size of its own, so that all graphs are new.
 Then `rigfit plan --requests` on 1,000 different lines of many models, rigs,
-settings and contexts, the start of the process included. Few of these share a graph, so that most of it is new work.
+settings and contexts, the start of the process included. Few of these share a graph, so that most of it is new work,
+unless graphs were kept on disk by an earlier run.
 
 Times in process are CPU times of single plans: the best, the median and the 95th percentile. "references" are best and
 median in units of the best and the median of a fixed piece of plain Python that runs in between, for comparing machines
@@ -20,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from service.contract.request import PlanRequest
@@ -45,6 +47,7 @@ RIGS = (
 )
 GOLDEN_FIELDS = ("n_ubatch", "flash_attn", "cache_type_k", "cache_type_v", "kv_unified", "n_cpu_moe", "swa_full")
 LONG_AND_SHORT = ("llama-3.3-70b:Q4_K_M", "gpt-oss-120b:MXFP4", "glm-5.1:Q4_K_M", "minimax-m3:Q4_K_M", "kimi-k3:Q4_K_M")
+KEPT_BYTES = 1 << 28
 LINES, FEW_MODELS, EXPLICIT_PLANS, OPEN_PLANS, NEW_BATCHES = 1000, 24, 2000, 40, 20
 
 
@@ -183,25 +186,43 @@ def golden_requests(models: int | None) -> Iterator[dict[str, Any]]:
         }
 
 
+def answered_lines(lines: Sequence[str], folder: str) -> tuple[bytes, float, float]:
+    """What `rigfit plan --requests` answers with graphs kept in a folder, and its wall and CPU time in seconds."""
+    before, start = os.times(), time.perf_counter()
+    ran = subprocess.run(
+        [Path(sys.executable).parent / "rigfit", "plan", "--requests", "-"],
+        input="\n".join(lines).encode(),
+        stdout=subprocess.PIPE,
+        env=os.environ | {"RIGFIT_CACHE_FOLDER": folder, "RIGFIT_CACHE_BYTES": str(KEPT_BYTES)},
+        check=True,
+    )
+    wall_s, after = time.perf_counter() - start, os.times()
+    return (
+        ran.stdout,
+        wall_s,
+        after.children_user + after.children_system - before.children_user - before.children_system,
+    )
+
+
 def command_line() -> None:
-    """Wall and CPU time of `rigfit plan --requests`."""
+    """Wall and CPU time of `rigfit plan --requests`: with nothing kept, the same again, and with other contexts."""
     print(f"rigfit plan --requests, {LINES:,} lines, {os.cpu_count()} processors")
     for label, models in ((f"{FEW_MODELS} models", FEW_MODELS), ("50 models", None)):
-        lines = list(map(json.dumps, golden_requests(models)))
-        before, start = os.times(), time.perf_counter()
-        ran = subprocess.run(
-            [Path(sys.executable).parent / "rigfit", "plan", "--requests", "-"],
-            input="\n".join(lines).encode(),
-            stdout=subprocess.PIPE,
-            check=True,
-        )
-        wall_s, after = time.perf_counter() - start, os.times()
-        used_s = after.children_user + after.children_system - before.children_user - before.children_system
-        answers = ran.stdout.splitlines()
-        problems = sum(answer.startswith(b'{"problem"') for answer in answers)
-        assert len(answers) == LINES
-        what = f"{label}, {len(set(lines)):,} different lines, {problems} problems"
-        print(f"  {what}: {wall_s:6.2f} s wall, {used_s:6.2f} s CPU", flush=True)
+        requests = list(golden_requests(models))
+        lines = list(map(json.dumps, requests))
+        for request in requests:
+            request["workload"]["context_tokens"] += 768
+        others = list(map(json.dumps, requests))
+        first = b""
+        with TemporaryDirectory() as folder:
+            for asked, kept in ((lines, "nothing kept"), (lines, "asked before"), (others, "asked for other contexts")):
+                answers, wall_s, used_s = answered_lines(asked, folder)
+                first = first or answers
+                assert (answers == first) is (asked is lines)
+                problems = sum(answer.startswith(b'{"problem"') for answer in answers.splitlines())
+                assert len(answers.splitlines()) == LINES
+                what = f"{label}, {len(set(asked)):,} different lines, {problems} problems, {kept}"
+                print(f"  {what}: {wall_s:6.2f} s wall, {used_s:6.2f} s CPU", flush=True)
 
 
 def main() -> None:

@@ -163,8 +163,18 @@ def _used_bytes(connection: sqlite3.Connection) -> int:
     return int(pages - free) * _PAGE_BYTES
 
 
-def rows_of(folder: Path) -> int:
-    """Graphs that are kept in a folder; raises as `GraphFile` does."""
-    address = f"{(folder / NAME).absolute().as_uri()}?mode=rw"
-    with closing(sqlite3.connect(address, uri=True, timeout=_WRITE_WAIT_S)) as connection:
-        return int(connection.execute("SELECT count(*) FROM graphs").fetchone()[0])
+class Contents(NamedTuple):
+    """How much is kept."""
+
+    graphs: int
+    size_bytes: int
+
+
+def contents(path: Path) -> Contents | None:
+    """What a file holds, its log included; None where there is none. Raises as `GraphFile` does."""
+    if not path.is_file():
+        return None
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=_WRITE_WAIT_S)) as reading:
+        (graphs,) = reading.execute("SELECT count(*) FROM graphs").fetchone()
+    log = path.with_name(path.name + "-wal")
+    return Contents(graphs, path.stat().st_size + (log.stat().st_size if log.is_file() else 0))

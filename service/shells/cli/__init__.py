@@ -10,6 +10,7 @@ from service.core.problems import InvalidRequest
 from service.planning.process import seldom_collect
 from service.shells.cli import choosing_flags, flags
 from service.shells.cli.batch_commands import batch, batches, worker
+from service.shells.cli.cache import cache
 from service.shells.cli.plan import plan
 from service.shells.cli.problems import exit_on_problem
 
@@ -26,6 +27,7 @@ app.command()(plan)
 app.command()(batch)
 app.command()(batches)
 app.command()(worker)
+app.command()(cache)
 
 
 @app.command()

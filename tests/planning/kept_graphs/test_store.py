@@ -13,7 +13,7 @@ from service.core.engines.llamacpp.compute import compute_buffers
 from service.core.engines.llamacpp.compute.kept_graphs import keep_graphs_in
 from service.planning.kept_graphs import keys
 from service.planning.kept_graphs.store import DiskGraphs
-from service.store.graph_file import NAME, GraphFile, GraphRow, SizesRow
+from service.store.graph_file import NAME, GraphFile
 from tests.core.engines.llamacpp.compute.architectures import catalogue_models, small_models
 from tests.core.engines.llamacpp.compute.questions import question
 from tests.models import load_model
@@ -185,23 +185,6 @@ def test_a_folder_that_cannot_be_made_is_done_without(tmp_path: Path, caplog: py
     assert [record.message.partition("kept graphs")[2].split()[1:4] for record in caplog.records] == [
         ["is", "not", "written"]
     ]
-
-
-def test_the_file_stays_within_its_room(tmp_path: Path) -> None:
-    """Graphs that were used least recently go, those just used stay, and no size is left without its graph."""
-    file, most_bytes = GraphFile(tmp_path, 1 << 20), 1 << 20
-    graphs = [GraphRow(number.to_bytes(20), bytes([number]) * 5000) for number in range(250)]
-    for now, graph in enumerate(graphs):
-        file.keep([graph], [SizesRow(graph.key, b"counts", b"sizes")], [graphs[0].key], now)
-    with closing(sqlite3.connect(file.path)) as database:
-        kept = [key for (key,) in database.execute("SELECT key FROM graphs ORDER BY used_at")]
-        assert database.execute("SELECT count(*) FROM sizes WHERE key NOT IN (SELECT key FROM graphs)").fetchone() == (
-            0,
-        )
-    assert 50 < len(kept) < 200
-    assert set(kept) == {graphs[0].key} | {graph.key for graph in graphs[251 - len(kept) :]}
-    assert file.path.stat().st_size <= most_bytes
-    file.close()
 
 
 def test_threads_share_a_store(begin: Begin) -> None:
