@@ -113,6 +113,9 @@ def _chosen(
     question = _question(
         model, rig, settings, Workload(context_tokens=context_tokens, parallel=parallel), companions
     )  # fmt: skip
+    if settings.n_gpu_layers is not None and context_tokens is not None:
+        # nothing could give where it does not fit
+        return question.place(settings, context_tokens)
     full = settings if settings.n_gpu_layers is not None else replace(settings, n_gpu_layers="all")
     found = (
         _largest_fitting(question, full) if context_tokens is None else first_fitting(question, full, context_tokens)
