@@ -259,3 +259,13 @@ def test_a_share_that_no_float_holds_is_none() -> None:
     """llama.cpp refuses a share below the smallest float, which divides as zero does."""
     flags = flags_of(list(command(gpu(), gpu(), tensor_split=(1e-300, 1.0)).argv), "llama-server")
     assert flags["-ts"] == "0,1"
+
+
+def test_a_shell_reads_the_words_of_a_command_as_they_are_meant() -> None:
+    """Whether a flag's text was quoted or needs no quotes."""
+    given_command = command(
+        gpu(), gpu(), tensor_split=(0.5, 1.25), override_tensor=(OverrideTensor(pattern="a b|'c'", buffer_type="CPU"),)
+    )
+    assert tuple(shlex.split(given_command.text)) == given_command.argv
+    assert [word for run in given_command.runs for word in run.words] == list(given_command.argv[1:])
+    assert all(shlex.join(run.words) == run.text for run in given_command.runs)

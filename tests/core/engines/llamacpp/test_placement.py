@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.engines.llamacpp.placement import Placement, place
+from service.core.engines.llamacpp.placement import Placement, place, unpipelined
 from service.core.engines.llamacpp.placement_inputs import placement_inputs
 from service.core.engines.llamacpp.settings import LlamaCppSettings, OverrideTensor
 from service.core.engines.llamacpp.slots import CPU
@@ -177,3 +177,14 @@ def test_a_joint_device_is_placed_as_llamacpp_places_it(row: GoldenRow) -> None:
     assert max(device.compute_bytes for device in placement.devices) == largest["compute_bytes"]
     assert placement.host.weights_bytes == host["model_bytes"]
     assert placement.host.compute_bytes == host["compute_bytes"]
+
+
+def test_buffers_without_a_pipeline_are_those_of_a_placement_without_one() -> None:
+    """What a pipeline's copies take is found without placing the model again."""
+    cards = gpu(), gpu(gib=12), gpu()
+    piped = placed(*cards)
+    plain = place(load_model(LLAMA), rig(*cards), LAYERS, WORKLOAD, may_pipeline=False)
+    assert piped.pipeline_parallel
+    assert unpipelined(piped).device_bytes == tuple(device.compute_bytes for device in plain.devices)
+    assert unpipelined(piped).host_bytes == plain.host.compute_bytes
+    assert unpipelined(piped).device_bytes != tuple(device.compute_bytes for device in piped.devices)
