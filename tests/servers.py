@@ -36,19 +36,20 @@ class RunningService:
 
 
 @contextmanager
-def running(log: Path | None = None, /, **settings: str) -> Iterator[RunningService]:
-    """Serve on a free port until the end of the block, with these RIGFIT_ variables; its log goes to a file, if named.
+def running(log: Path | None = None, at: str | None = None, /, **settings: str) -> Iterator[RunningService]:
+    """Serve until the end of the block, with these RIGFIT_ variables; its log goes to a file, if named.
 
+    at: address and port, those of this machine and a free one where none are named.
     Nothing is answered for any balancer: it ends without waiting for one.
     """
-    port = free_port()
+    host, _, port = (at or f"127.0.0.1:{free_port()}").rpartition(":")
     environment = os.environ | {"RIGFIT_DRAIN_S": "0"} | settings
-    command = [str(COMMAND), "serve", "--host", "127.0.0.1", "--port", str(port)]
+    command = [str(COMMAND), "serve", "--host", host, "--port", port]
     with ExitStack() as ending:
         stderr = ending.enter_context(log.open("ab")) if log is not None else None
         process = ending.enter_context(subprocess.Popen(command, env=environment, stderr=stderr))
         ending.callback(process.terminate)
-        yield RunningService(process=process, address=f"http://127.0.0.1:{port}", log=log)
+        yield RunningService(process=process, address=f"http://{host}:{port}", log=log)
 
 
 def wait_until_ready(server: subprocess.Popen[bytes], url: str) -> None:

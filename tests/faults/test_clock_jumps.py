@@ -3,11 +3,10 @@
 import os
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from service.planning.access.keys import make_key
 from service.planning.access.scopes import SCOPES
 from tests.databases import Databases, migrate_and_seed, opened
 from tests.faults.test_database_away import eventually, question
+from tests.faults.writers import writing
 from tests.servers import COMMAND, RunningService, running, wait_until_ready
 from tests.shells.rest.test_card_edits import CARD
 from tests.shells.slack.signed import SECRET, TEAM, TOKEN, command_body, signature
@@ -108,46 +108,6 @@ def service(postgresql: Databases, module_clock: WallClock) -> Iterator[Service]
         yield Service(running=started, database_url=url, key=key.text, key_of_a_day=of_a_day.text)
 
 
-@dataclass(slots=True)
-class Writer:
-    """One that keeps plans, one after the other."""
-
-    client: httpx2.Client
-    kept: list[str] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
-    slowest_s: float = 0.0
-    stop: threading.Event = field(default_factory=threading.Event)
-
-    def run(self) -> None:
-        """Keep plans until stopped."""
-        while not self.stop.is_set():
-            began_s = time.monotonic()
-            try:
-                answer = self.client.post("/plans", json=question())
-            except httpx2.HTTPError as lost:
-                self.failures.append(repr(lost))
-                continue
-            self.slowest_s = max(self.slowest_s, time.monotonic() - began_s)
-            if answer.status_code == 201:
-                self.kept.append(answer.headers["location"])
-            else:
-                self.failures.append(answer.text)
-
-
-@contextmanager
-def writing(service: Service) -> Iterator[Writer]:
-    """Keep plans until the end of the block."""
-    with service.client(key=service.key) as client:
-        writer = Writer(client)
-        thread = threading.Thread(target=writer.run)
-        thread.start()
-        try:
-            yield writer
-        finally:
-            writer.stop.set()
-            thread.join()
-
-
 def shown_day(client: httpx2.Client) -> str:
     """The day that the service dates its answers by."""
     return " ".join(client.get("/healthz").headers["date"].split()[1:4])
@@ -156,7 +116,7 @@ def shown_day(client: httpx2.Client) -> str:
 def test_requests_are_answered_over_jumps(service: Service, clock: WallClock) -> None:
     """None fails or waits, what is kept is there, and an answer given before is given again to the byte."""
     asked = question()
-    with writing(service) as writer, service.client(key=service.key) as client:
+    with writing(partial(service.client, key=service.key)) as writer, service.client(key=service.key) as client:
         first = client.post("/plan", json=asked).content
         for ahead_s in JUMPS_S:
             shown = shown_day(client)
