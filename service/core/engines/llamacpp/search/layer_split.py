@@ -8,7 +8,7 @@ Source: layers of one device are consecutive, src/llama-model.cpp:1556-1614 (lla
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Final
@@ -107,40 +107,32 @@ class _Pass:
         *,
         first: bool,
     ) -> None:
-        """Let a card go on from every way to hold fewer slots, and keep what is better than what is known."""
+        """Let a card go on from every way to hold fewer slots, and keep what is better than what is known.
+
+        For every end the best beginning is the least of a window that moves on with it. In one piece: an eighth of a
+        search is spent here.
+        """
         seconds, held, n = stage.seconds_before, self.held, len(self.held) - 1
-        further_s = 0.0 if first else stage.further_s
-        for end, begin in _openings(stage, before, reach, longest, n):
-            taken_s = before[begin] + seconds[end] - seconds[begin] + further_s
-            if taken_s < held[end]:
-                held[end], self.begins[end], self.is_first[end] = taken_s, begin, first
-        work, all_s = stage.stage_before, seconds[n]
+        further_s, work = 0.0 if first else stage.further_s, stage.stage_before if longest < inf else ()
+        values = [way_s - begin_s for way_s, begin_s in zip(before, seconds, strict=True)]
+        window: deque[int] = deque()
+        for end in range(1, n):
+            value, least = values[end - 1], reach[end]
+            if value < inf:
+                while window and values[window[-1]] >= value:
+                    window.pop()
+                window.append(end - 1)
+            while window and (window[0] < least or (work and work[end] - work[window[0]] > longest)):
+                window.popleft()
+            if window:
+                begin = window[0]
+                taken_s = before[begin] + seconds[end] - seconds[begin] + further_s
+                if taken_s < held[end]:
+                    held[end], self.begins[end], self.is_first[end] = taken_s, begin, first
         for begin in range(reach[n], n):
-            taken_s = before[begin] + all_s - seconds[begin] + further_s
+            taken_s = before[begin] + seconds[n] - seconds[begin] + further_s
             if taken_s < held[n] and not (work and work[n] - work[begin] > longest):
                 held[n], self.begins[n], self.is_first[n] = taken_s, begin, first
-
-
-def _openings(
-    stage: Stage, before: Sequence[float], reach: Sequence[int], longest: float, n: int
-) -> Iterator[tuple[int, int]]:
-    """For every end below `n` the best beginning among those from which the card reaches it."""
-    seconds, stage_before = stage.seconds_before, stage.stage_before if longest < inf else ()
-    window: deque[int] = deque()
-    values = [way_s - begin_s for way_s, begin_s in zip(before, seconds, strict=True)]
-    for end in range(1, n):
-        fresh = end - 1
-        value = values[fresh]
-        if value < inf:
-            while window and values[window[-1]] >= value:
-                window.pop()
-            window.append(fresh)
-        while window and (
-            window[0] < reach[end] or (stage_before and stage_before[end] - stage_before[window[0]] > longest)
-        ):
-            window.popleft()
-        if window:
-            yield end, window[0]
 
 
 def _traced(passed: Sequence[_Pass], n: int) -> tuple[Range, ...]:

@@ -92,13 +92,15 @@ def _fewest_experts(judge: Judge, settings: LlamaCppSettings, context_tokens: in
     if full is None:
         return None
     without = judge.question.hold(replace(full.layers.settings, n_cpu_moe=blocks), context_tokens)
-    dividers = _dividers(full.divider, slot_sizes(judge, without, full.held))
+    lighter = slot_sizes(judge, without, full.held)
+    dividers = _dividers(full.divider, lighter)
+    usable_bytes = sum(judge.question.rig.gpus[card].usable_bytes for card in full.layers.order)
 
     def is_divisible(n: int) -> bool:
         return dividers(n).divide(pipelined=False) is not None
 
-    # as long as nothing is known about buffers, any number may be the least; then it is mostly the same or the next
-    least = first_true(is_divisible, 1, blocks + 1)
+    least = first_true(lambda n: full.divider.sizes.least_bytes(lighter, n) <= usable_bytes, 1, blocks + 1)
+    least = _first(is_divisible, least, blocks + 1)
     for _ in range(ROUNDS):
         division = dividers(least).divide(pipelined=False) if least <= blocks else None
         if division is None:

@@ -38,7 +38,7 @@ def _faster(
 ) -> tuple[Ranked, Sequence[Range]] | None:  # fmt: skip
     """The fastest of `divisions` that fits and is noticeably faster than `best`; None where none is."""
     judge, tokens, below_s = divider.judge, best.choice.context_tokens, best.request_s * (1 - SAME_FRACTION)
-    asked = [(layers.settings_of(ranges), ranges) for ranges in divisions]
+    asked = [(layers.settings_of(ranges), ranges) for ranges in divisions if divider.may_hold(ranges)]
     timed = [(judge.request_s(settings, tokens), at) for at, (settings, _) in enumerate(asked)]
     for _, at in sorted((seconds, at) for seconds, at in timed if seconds is not None and seconds < below_s):
         settings, ranges = asked[at]

@@ -10,7 +10,7 @@ from itertools import accumulate
 from math import inf
 from typing import Final, NamedTuple
 
-from service.core.engines.llamacpp.kv_cache import bytes_of_layers
+from service.core.engines.llamacpp.kv_cache import LayerSizes
 from service.core.engines.llamacpp.question import Choice
 from service.core.engines.llamacpp.range_sizes import range_sizes
 from service.core.engines.llamacpp.reads import read_kv_bytes, read_shape, read_weights_bytes
@@ -37,6 +37,10 @@ class SlotSizes:
     held: dict[str, Sequence[int]]
     decode_share: Sequence[float]
     prefill_share: Sequence[float]
+
+    def least_bytes(self, lighter: "SlotSizes", n: int) -> int:
+        """Bytes of all slots, the first `n` as in `lighter`, in memory of whatever backend they take least of."""
+        return min([lighter.held[backend][n] + sums[-1] - sums[n] for backend, sums in self.held.items()])
 
     def lighter_before(self, lighter: "SlotSizes", n: int) -> "SlotSizes":
         """The first `n` slots as in `lighter`, the others as here."""
@@ -72,8 +76,7 @@ def _held(choice: Choice) -> dict[str, Sequence[int]]:
     for position in choice.placement.device_order:
         backend = sizes.backends[position]
         if backend not in held:
-            layers = sizes.caches.layer_sizes(backend)
-            cached = [bytes_of_layers(layers, 0, min(p, n - 1)) for p in range(n + 1)]
+            cached = _cached(sizes.caches.layer_sizes(backend), n)
             sums = [
                 weights.weights_bytes + kv for weights, kv in zip(sizes.sums[position].held, cached, strict=True)
             ]  # fmt: skip
@@ -82,30 +85,40 @@ def _held(choice: Choice) -> dict[str, Sequence[int]]:
     return held
 
 
+def _cached(layers: Sequence[LayerSizes], n: int) -> list[int]:
+    """Caches of the slots before each of `n`, the last of which, the output layer, has none."""
+    columns = [[(count - before[0]) * size_bytes for count in before[:n]] for before, size_bytes in layers]
+    sums = list(map(sum, zip(*columns, strict=True))) or [0] * n
+    return [*sums, sums[-1]]
+
+
 def _block_reads(judge: Judge, choice: Choice) -> tuple[list[float], list[float]]:
     """Bytes read for the blocks before each slot, in a decode step of all streams and of weights for a token."""
     sizes, workload = range_sizes(choice.question, choice), judge.question.workload
     hp, card = choice.question.hp, choice.placement.device_order[0]
     sums, shape = sizes.sums[card].held, read_shape(choice.question.model, hp)
     decode: list[float] = [read_weights_bytes(each, shape, tokens=workload.parallel) for each in sums]
-    prefill: list[float] = [read_weights_bytes(each, shape) for each in sums]
+    prefill = decode
+    if workload.parallel > 1:
+        prefill = [read_weights_bytes(each, shape) for each in sums]
     if not judge.assumptions.ignore_kv_reads:
         depth = workload.cached_tokens + workload.prompt_tokens + workload.output_tokens / 2
         reads = _cache_reads(choice, sizes.backends[card], depth, hp.n_layer_all)
         decode = [read + workload.parallel * kv for read, kv in zip(decode, reads, strict=True)]
-    decode[-1], prefill[-1] = decode[-2], prefill[-2]
-    return decode, prefill
+    return [*decode[:-1], decode[-2]], [*prefill[:-1], prefill[-2]]
 
 
 def _cache_reads(choice: Choice, backend: Backend, depth_tokens: float, n_layer_all: int) -> list[int]:
-    """Cache read for one token by the layers before each slot."""
+    """Cache read for one token by the layers before each slot, looked up once for all layers with the same caches."""
     hp, caches = choice.question.hp, choice.placement.caches
-    layers = [
-        read_kv_bytes(hp, caches, il, il + 1, backend, kv_bytes=caches.bytes_between(il, il + 1, backend),
-                      depth_tokens=depth_tokens)
-        for il in range(n_layer_all)
-    ]  # fmt: skip
-    sums = [0, *accumulate(layers)]
+    befores = [before for before, _ in caches.layer_sizes(backend)]
+    kinds = [tuple([before[il + 1] - before[il] for before in befores]) for il in range(n_layer_all)]
+    reads = {
+        kind: read_kv_bytes(hp, caches, il, il + 1, backend, kv_bytes=caches.bytes_between(il, il + 1, backend),
+                            depth_tokens=depth_tokens)
+        for kind, il in {kind: il for il, kind in enumerate(kinds)}.items()
+    }  # fmt: skip
+    sums = [0, *accumulate([reads[kind] for kind in kinds])]
     return [*sums, sums[-1]]
 
 
@@ -156,6 +169,14 @@ class Divider:
         ]
         on_host = 0.0 if self.host is None else self._seconds(self.host, Overlap())[ranges[0][0]]
         return on_host + sum(times) + sum(card.further_s for card, _ in used[1:]) + max(longest, default=0.0)
+
+    def may_hold(self, ranges: Sequence[Range]) -> bool:
+        """Whether every card has room for its slots alone; where one has none, the division does not fit."""
+        gpus, held = self.judge.question.rig.gpus, self.sizes.held
+        return all(
+            held[gpus[card].backend][end] - held[gpus[card].backend][first] <= gpus[card].usable_bytes
+            for card, (first, end) in zip(self.order, ranges, strict=True)
+        )
 
     def _seconds(self, times: CardTimes, overlap: Overlap) -> list[float]:
         """Time of a request for the slots before each, without what overlaps."""
