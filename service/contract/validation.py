@@ -8,26 +8,12 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from service.contract.cards import CardFacts
-from service.contract.companions import DraftRequest, MmprojRequest
-from service.contract.compare import CompareBase, CompareRequest
-from service.contract.engine import ENGINE_NAMES, LlamaCppEngine, VllmEngine
-from service.contract.imports import ImportRequest, ModelEdit
-from service.contract.measurements import MeasurementHints, MeasurementQuery
-from service.contract.model_reference import ModelPath, ModelUrl
+from service.contract.engine import ENGINE_NAMES
+from service.contract.imports import ImportRequest
 from service.contract.problem import FieldError
-from service.contract.recommend import RecommendRequest
-from service.contract.request import AssumptionsRequest, PlanRequest, WorkloadRequest
-from service.contract.rig import CircuitRequest, GpuRequest, HostRequest, InlineGpu, PsuLeads, PsuRequest, RigRequest
-from service.contract.rigs import ParseRequest
+from service.contract.request import PlanRequest
 from service.core.problems import InvalidRequest, PlanProblem, UnknownEngine
 
-_REQUEST_MODELS: tuple[type[BaseModel], ...] = (
-    PlanRequest, ModelUrl, ModelPath, RigRequest, GpuRequest, InlineGpu, HostRequest, PsuRequest, PsuLeads,
-    CircuitRequest, WorkloadRequest, LlamaCppEngine, DraftRequest, MmprojRequest, VllmEngine, AssumptionsRequest,
-    ImportRequest, CompareRequest, CompareBase, MeasurementHints, MeasurementQuery, RecommendRequest, ParseRequest,
-    CardFacts, ModelEdit,
-)  # fmt: skip
 Request = TypeVar("Request", bound=BaseModel)
 _NAMES_OR_OBJECTS = (("model",), ("rig",))
 _SHOWN_ERRORS = 20
@@ -172,7 +158,9 @@ def _may_be_name(error: ErrorDetails) -> bool:
 
 
 def _unknown_field(name: str) -> str:
-    known = {field for model in _REQUEST_MODELS for field in model.model_fields} - {name}
+    from service.contract.request_models import REQUEST_MODELS  # noqa: PLC0415 - only a wrong name needs all of them
+
+    known = {field for model in REQUEST_MODELS for field in model.model_fields} - {name}
     close = get_close_matches(name, sorted(known), n=1)
     hint = f"; did you mean {close[0]}?" if close else ""
     return f"is not a field here{hint}"

@@ -8,11 +8,11 @@ from pydantic import BaseModel, ValidationError
 
 from service.contract.cards import CardFacts
 from service.contract.measurements import MeasurementHints, MeasurementQuery
-from service.contract.validation import _REQUEST_MODELS
+from service.contract.request_models import REQUEST_MODELS
 
 # all text of an address is text, its numbers too
 OF_ADDRESSES = (MeasurementHints, MeasurementQuery)
-REQUESTS: tuple[type[BaseModel], ...] = (*_REQUEST_MODELS, CardFacts)
+REQUESTS: tuple[type[BaseModel], ...] = (*REQUEST_MODELS, CardFacts)
 BODIES = [model for model in REQUESTS if model not in OF_ADDRESSES]
 
 
