@@ -110,7 +110,7 @@ class Settings(BaseSettings):
     """Whether `GET /metrics` answers Prometheus; a proxy in front should keep it from the outside."""
 
     traces: bool = False
-    """Whether spans are exported by OTLP over HTTP, as OpenTelemetry's `OTEL_…` say; needs the extra `tracing`."""
+    """Whether `rigfit serve` exports spans by OTLP over HTTP, as `OTEL_…` variables say; needs the extra `tracing`."""
 
     max_request_bytes: PositiveInt = 1 * MIB
     """Largest request body; a longer one is refused as `too-large`."""

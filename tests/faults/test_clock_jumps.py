@@ -256,7 +256,7 @@ def done(client: httpx2.Client, address: str) -> int:
 def test_a_drain_lasts_as_long_as_it_is_said(sqlite: Databases, clock: WallClock) -> None:
     """SIGTERM, and the clock is set forwards and back: requests are taken until the drain is over, then it ends."""
     settings: dict[str, Any] = clock.variables | {"RIGFIT_DATABASE_URL": sqlite.copy_of("seeded", migrate_and_seed)}
-    with running(RIGFIT_DRAIN_S="3", RIGFIT_FINISH_S="5", **settings) as started:
+    with running(RIGFIT_DRAIN_S="5", RIGFIT_FINISH_S="5", **settings) as started:
         wait_until_ready(started.process, f"{started.address}/readyz")
         started.process.send_signal(signal.SIGTERM)
         began_s = time.monotonic()
@@ -265,4 +265,4 @@ def test_a_drain_lasts_as_long_as_it_is_said(sqlite: Databases, clock: WallClock
             time.sleep(0.8)
             assert httpx2.post(f"{started.address}/plan", json=question(), timeout=LATE_S).status_code == 200
         assert started.process.wait(20) in {0, -signal.SIGTERM}
-        assert 2.5 < time.monotonic() - began_s < 3 + 5
+        assert time.monotonic() - began_s > 4.5

@@ -1,38 +1,29 @@
 """Spans of a real service at a real collector: what they say, what they never say, and what goes on without one."""
 
-import http.client
 import json
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx2
-import psutil
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from service.core.problems import Unsupported
-from service.core.units import MIB
 from service.shells.serving.child_spans import MOST_SPANS
-from service.shells.serving.otlp_tracing import CLOSE_S
 from service.shells.serving.otlp_variables import check_variables
 from tests.collectors import Collector, attributes_of, collecting
 from tests.databases import Databases, migrate_and_seed
 from tests.faults.test_database_away import eventually
-from tests.servers import COMMAND, RunningService, free_port, running, wait_until_ready
+from tests.servers import COMMAND, RunningService, running, wait_until_ready
 
 QUESTION: dict[str, Any] = {"model": "llama-3.1-8b:Q4_K_M", "rig": {"gpus": ["rtx-3090"]}}
-# as soon as a tenth of a second after a request; a small queue, so that it is full soon
+# a tenth of a second after a request
 SOON = {"RIGFIT_TRACES": "true", "OTEL_BSP_SCHEDULE_DELAY": "100", "RIGFIT_LOG_FORMAT": "json"}
-SMALL = {"OTEL_BSP_MAX_QUEUE_SIZE": "64", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "64"}
 SECRETS = {
     "key": "rgf_00000000000000000000000000000000_sekretofakey",
     "token": "sekret-of-a-bearer",
@@ -213,53 +204,6 @@ def test_the_last_spans_are_exported_at_the_end(sqlite: Databases, collector: Co
         assert service.process.wait(20) in {0, -signal.SIGTERM}
     assert collector.trace(trace_id, 2)["plan"]
     assert b"named-by-its-operator" in collector.bodies[-1]
-
-
-@contextmanager
-def nobody() -> Iterator[str]:
-    """An address at which connections are refused."""
-    yield f"http://127.0.0.1:{free_port()}"
-
-
-@contextmanager
-def silence() -> Iterator[str]:
-    """An address that takes connections and never answers."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        yield f"http://127.0.0.1:{server.getsockname()[1]}"
-
-
-@pytest.mark.parametrize("away", [nobody, silence])
-def test_a_collector_that_is_away_holds_up_nothing(sqlite: Databases, away: Any, tmp_path: Path) -> None:
-    """Requests are answered, what waits for it is bounded, and the process ends in seconds."""
-    url = sqlite.copy_of("seeded", migrate_and_seed)
-    with (
-        away() as address,
-        running(
-            tmp_path / "log", RIGFIT_DATABASE_URL=url, OTEL_EXPORTER_OTLP_ENDPOINT=address, **SOON, **SMALL
-        ) as service,
-    ):
-        wait_until_ready(service.process, f"{service.address}/readyz")
-        ask(service, 1500)
-        before = psutil.Process(service.process.pid).memory_info().rss
-        ask(service, 1500)
-        # a span takes 4 KiB: those of 1,500 requests would be 6 MiB
-        assert psutil.Process(service.process.pid).memory_info().rss - before < 3 * MIB
-        service.process.send_signal(signal.SIGTERM)
-        began_s = time.monotonic()
-        assert service.process.wait(30) in {0, -signal.SIGTERM}
-        assert time.monotonic() - began_s < CLOSE_S + 3
-
-
-def ask(service: RunningService, times: int) -> None:
-    """Ask the same again and again on one connection."""
-    url, body = httpx2.URL(service.address), json.dumps(QUESTION)
-    connection = http.client.HTTPConnection(url.host, url.port or 80, timeout=20)
-    for _ in range(times):
-        connection.request("POST", "/plan", body, {"content-type": "application/json"})
-        answer = connection.getresponse()
-        assert answer.status == 200
-        answer.read()
-    connection.close()
 
 
 @pytest.mark.parametrize(
