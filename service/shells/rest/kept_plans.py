@@ -3,15 +3,12 @@
 from typing import Final
 
 from fastapi import Response
-from fastapi.routing import APIRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.shells.rest.media import JSON
-from service.shells.rest.plan import router
+from service.shells.rest.plan import PLAN_ROUTE
 from service.shells.rest.plan_bytes import LONGEST_KEPT_BYTES, PlanBytes
 
-# what metrics and log call such a request
-_ROUTE: Final = next(route for route in router.routes if isinstance(route, APIRoute) and route.name == "post_plan")
 _JSON: Final = JSON.encode()
 
 
@@ -33,7 +30,7 @@ class KeptPlans:
         first: Message | None = await receive()
         answer = _kept(scope, first)
         if answer is not None:
-            scope["route"] = _ROUTE
+            scope["route"] = PLAN_ROUTE
             await Response(answer, media_type=JSON)(scope, receive, send)
             return
 
