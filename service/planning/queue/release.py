@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from service.builtin import builtin_folder
@@ -22,10 +21,10 @@ def program_digest() -> str:
     return digest_of_files(_files())[:_DIGEST_CHARACTERS]
 
 
-def _files() -> Iterator[tuple[str, Path]]:
+def _files() -> Iterator[tuple[str, str]]:
     yield from source_files(*_ANSWERING)
     data = builtin_folder("hardware_db")
-    yield from ((path.relative_to(data).as_posix(), path) for path in sorted(data.rglob("*.toml")))
+    yield from ((path.relative_to(data).as_posix(), str(path)) for path in sorted(data.rglob("*.toml")))
 
 
 RULES: Final = f"{RULES_VERSION}; {VLLM_RULES_VERSION}; program {program_digest()}"

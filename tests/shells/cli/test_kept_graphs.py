@@ -39,9 +39,14 @@ LINES = [
 ROOM_BYTES = 8192
 
 
+def kept_in(folder: Path) -> dict[str, str]:
+    """Settings by which graphs are kept in a folder."""
+    return {"RIGFIT_CACHE_BYTES": str(64 * MIB), "RIGFIT_CACHE_FOLDER": str(folder)}
+
+
 def started(folder: Path | None) -> "subprocess.Popen[bytes]":
     """`rigfit plan --requests`, which has all its lines; folder: where graphs are kept, if anywhere."""
-    chosen = {"RIGFIT_CACHE_BYTES": str(64 * MIB), "RIGFIT_CACHE_FOLDER": str(folder)} if folder else {}
+    chosen = kept_in(folder) if folder else {}
     process = subprocess.Popen(
         [COMMAND, "plan", "--requests", "-"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | chosen,
@@ -103,6 +108,23 @@ def test_a_killed_writer_leaves_a_whole_file(alone: bytes, tmp_path: Path) -> No
     assert graphs_in(tmp_path) > len(MODELS)
 
 
+def test_what_was_kept_before_processes_are_forked_is_theirs_too(alone: bytes, tmp_path: Path) -> None:
+    """A few lines are answered by one process, which reads and writes the file, before many are by several."""
+    few = 5
+    process = subprocess.Popen(
+        [COMMAND, "plan", "--requests", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=os.environ | kept_in(tmp_path),
+    )  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("".join(f"{line}\n" for line in LINES[:few]).encode())
+    process.stdin.flush()
+    found = b"".join([process.stdout.readline() for _ in range(few)])
+    out, err = process.communicate("\n".join(LINES[few:]).encode(), timeout=120)
+    assert (found + out, err) == (alone, b"")
+    assert answers(started(tmp_path)) == alone
+
+
 def test_a_full_disk_is_said_once_and_planned_without(alone: bytes, tmp_path: Path) -> None:
     """No file may grow: each process that would write says so, and answers as if nothing could be kept."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -120,7 +142,7 @@ def test_a_full_disk_is_said_once_and_planned_without(alone: bytes, tmp_path: Pa
 
 def test_a_plan_keeps_its_graphs_before_it_ends(tmp_path: Path) -> None:
     """The command that answers one question too."""
-    chosen = {"RIGFIT_CACHE_BYTES": str(64 * MIB), "RIGFIT_CACHE_FOLDER": str(tmp_path)}
+    chosen = kept_in(tmp_path)
     command = [str(COMMAND), "plan", "llama-3.2-3b:Q4_K_M", "--gpu", "rtx-3090", "-c", "8192", "--json"]
     first, again, without = (
         subprocess.run(command, env=os.environ | some, check=True, capture_output=True).stdout
