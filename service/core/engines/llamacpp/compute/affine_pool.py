@@ -32,8 +32,11 @@ class Peak:
 
     def bytes_for(self, count: int) -> int:
         """The furthest address where there are `count`."""
-        more = count - self.at
-        return max([address + slope * more for slope, address in self.candidates.items()])
+        more, candidates = count - self.at, self.candidates
+        if len(candidates) == 1:
+            ((slope, address),) = candidates.items()
+            return address + slope * more
+        return max([address + slope * more for slope, address in candidates.items()])
 
 
 class AffinePool:

@@ -153,7 +153,10 @@ class Footprint:
         if self.growing:
             lasting += sum(self._sizes(self.growing, cells))
         count = cells[self.leading] // CELLS_PER_UNIT if self.leading else 0
-        known = self.peaks.setdefault(tuple([cells[kind] for kind in self.others]), [])
+        others = tuple([cells[kind] for kind in self.others]) if self.others else ()
+        known = self.peaks.get(others)
+        if known is None:
+            known = self.peaks.setdefault(others, [])
         for peak in known:
             if peak.first <= count <= peak.last:
                 return lasting + peak.bytes_for(count)
