@@ -12,10 +12,13 @@ from service.planning.batch.processes import BatchProcesses, Group
 FEW_QUESTIONS: Final = 24
 """Up to so many are answered at once by this process: sooner than others have started."""
 
+_GROUPS_PER_PROCESS: Final = 4
+"""So many or more of a window, so that processes end together; fewer make each of them know fewer models."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """window: questions read at a time; group: most that are sent to a process at once; remembered: answers kept."""
+    """window: questions read at a time; group: those sent to a process at once, or more; remembered: answers kept."""
 
     window: int
     group: int
@@ -39,7 +42,7 @@ def in_order(
     remaining = iter(questions)
     while window := list(islice(remaining, pace.window)):
         new = list(dict.fromkeys(question for question in window if question is not None and question not in known))
-        for group in _groups(new, pace.group):
+        for group in groups_of(new, max(pace.group, len(new) // (_GROUPS_PER_PROCESS * processes.count))):
             here = len(new) <= FEW_QUESTIONS
             asked = processes.answered_here(answer, group) if here else processes.submit(answer, group)
             known.update((question, (asked, at)) for at, question in enumerate(group))
@@ -52,12 +55,12 @@ def in_order(
         yield from _taken(places)
 
 
-def _groups(questions: Sequence[Question], size: int) -> Iterator[list[Question]]:
-    """Questions about one model together, since much is remembered per model."""
+def groups_of(questions: Sequence[Question], size: int) -> Iterator[list[Question]]:
+    """Questions about one model together, since much is remembered per model; at most `size`, most of them first."""
     by_model: dict[str, list[Question]] = {}
     for question in questions:
         by_model.setdefault(question.model, []).append(question)
-    for group in by_model.values():
+    for group in sorted(by_model.values(), key=len, reverse=True):
         for first in range(0, len(group), size):
             yield group[first : first + size]
 

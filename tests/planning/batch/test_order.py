@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from service.planning.batch.answering import Plans, Question
-from service.planning.batch.order import FEW_QUESTIONS, Pace, in_order
+from service.planning.batch.order import FEW_QUESTIONS, Pace, groups_of, in_order
 from service.planning.batch.processes import BatchProcesses
 from service.planning.catalogues import BuiltinCatalogues
 from service.planning.planner import Planner
@@ -56,6 +56,18 @@ def test_an_equal_question_is_asked_once(processes: BatchProcesses) -> None:
     answers = list(in_order([question(number % 10) for number in range(500)], counted, processes, PACE))
     assert len(answers) == 500
     assert seen == {str(number).encode(): 1 for number in range(10)}
+
+
+def test_questions_about_one_model_go_together_and_most_of_them_first() -> None:
+    """Groups are no larger than said, hold one model each, and every question once."""
+    asked = [
+        Question("few", b"1"),
+        *(Question("many", str(number).encode()) for number in range(5)),
+        Question("few", b"2"),
+    ]
+    groups = list(groups_of(asked, 3))
+    assert [[each.model for each in group] for group in groups] == [["many"] * 3, ["many"] * 2, ["few"] * 2]
+    assert sorted(each for group in groups for each in group) == sorted(asked)
 
 
 def test_no_more_than_two_windows_are_read_ahead(processes: BatchProcesses) -> None:
