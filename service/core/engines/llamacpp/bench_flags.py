@@ -44,29 +44,32 @@ def bench_flags(
     most, context_tokens = depth + prompt + max(prompt, answer), workload.context_tokens
     tight = context_tokens is not None and most > context_tokens
     return (
-        _first(model, rig, plain),
-        _tests(plain, prompt, answer, depth, tight=tight),
-        _counts(model, plain, settings.n_gpu_layers, has_cards=bool(rig.gpus)),
+        _before_shares(model, rig, plain, settings.n_gpu_layers, (prompt, answer, depth), tight=tight),
         *shares_run(settings, "/"),
         _last(model, rig, plain),
     )
 
 
 @lru_cache(maxsize=1024)
-def _first(model: Model, rig: Rig, settings: LlamaCppSettings) -> FlagRun:
-    """The model and the cards."""
+def _before_shares(
+    model: Model,
+    rig: Rig,
+    settings: LlamaCppSettings,
+    n_gpu_layers: Layers,
+    tokens: tuple[int, int, int],
+    *,
+    tight: bool,
+) -> FlagRun:
+    """The model, the cards, the tests and the layers.
+
+    settings: without shares and a number of layers; tokens: of the prompt, of the answer, and cached before both.
+    """
     rules = version_rules(settings.version, settings.date)
-    devices = device_flags(rig, settings, "/") if rules.has("bench_device_list") else ()
     named = Flag(("-m", file_name(model)), "The model's GGUF file: put your path here.")
-    return run_of((named, *rpc_flags(rig, "-rpc"), *devices))
-
-
-@lru_cache(maxsize=1024)
-def _counts(model: Model, settings: LlamaCppSettings, n_gpu_layers: Layers, *, has_cards: bool) -> FlagRun:
-    """Layers, and how the cards share them; settings: without shares and a number of layers."""
-    rules = version_rules(settings.version, settings.date)
-    layers = _layers(model, settings, n_gpu_layers, rules) if has_cards else ()
-    return run_of((*layers, *mode_flags(settings)))
+    devices = device_flags(rig, settings, "/") if rules.has("bench_device_list") else ()
+    layers = _layers(model, settings, n_gpu_layers, rules) if rig.gpus else ()
+    tests = _tests(*tokens, rules, tight=tight)
+    return run_of((named, *rpc_flags(rig, "-rpc"), *devices, *tests, *layers, *mode_flags(settings)))
 
 
 @lru_cache(maxsize=1024)
@@ -86,14 +89,8 @@ def _others(model: Model, rig: Rig, settings: LlamaCppSettings, rules: VersionRu
         yield from n_cpu_moe_flags(model, settings)
 
 
-@lru_cache(maxsize=1024)
-def _tests(settings: LlamaCppSettings, prompt: int, answer: int, depth: int, *, tight: bool) -> FlagRun:
+def _tests(prompt: int, answer: int, depth: int, rules: VersionRules, *, tight: bool) -> Iterator[Flag]:
     """The prompt behind what is cached, and the answer behind both; tight: in one test, as the context is short."""
-    rules = version_rules(settings.version, settings.date)
-    return run_of(_test_flags(prompt, answer, depth, rules, tight=tight))
-
-
-def _test_flags(prompt: int, answer: int, depth: int, rules: VersionRules, *, tight: bool) -> Iterator[Flag]:
     yield Flag(("-p", str(prompt)), "Prompt tokens to process.")
     if tight or not knows(rules, "bench_depth"):
         yield Flag(("-n", "0"), "No answer without its prompt.")
