@@ -63,7 +63,7 @@ def pieces_from_bytes(key: bytes, kept: bytes, n_buffers: int) -> GraphPieces:
     content = _checked(kept, key)
     try:
         graphs = orjson.loads(zlib.decompressobj().decompress(content, _MOST_UNPACKED_BYTES))
-        if not graphs or any(len(buffers) != n_buffers for buffers in graphs):
+        if type(graphs) is not list or any(len(buffers) != n_buffers for buffers in graphs):
             raise DamagedError
         return [[_pieces(*stated) for stated in buffers] for buffers in graphs]
     except (ValueError, TypeError, KeyError, zlib.error) as damage:

@@ -85,7 +85,7 @@ def test_bytes_of_another_graph_are_not_read() -> None:
 @pytest.mark.parametrize(
     "stated",
     [
-        None, {}, [], [[]], [[STATED, STATED]], [STATED], [[STATED[:-1]]], [[[*STATED, 1]]],
+        None, {}, 0, [[]], [[STATED, STATED]], [STATED], [[STATED[:-1]]], [[[*STATED, 1]]],
         *([[[*STATED[:at], wrong, *STATED[at + 1 :]]]] for at, wrong in [
             (0, [2, "3", ~2]), (0, [2.0]), (0, None), (0, [9]), (0, [2, ~3, 3, 4]), (1, [9]), (2, []), (2, [9]),
             (4, [64, -128, 256]), (4, [64, 128]), (4, [64, True, 256]), (5, [[1, 0]]), (5, [[1, 0, "cells", 2]]),

@@ -9,7 +9,9 @@ from threading import Thread
 
 import pytest
 
-from service.core.engines.llamacpp.compute import compute_buffers
+from service.core.engines.llamacpp.compute import compute_buffers, reserve
+from service.core.engines.llamacpp.compute.graph_inputs import graph_inputs
+from service.core.engines.llamacpp.compute.graph_memory import TypesMatterError
 from service.core.engines.llamacpp.compute.kept_graphs import keep_graphs_in
 from service.planning.kept_graphs import keys
 from service.planning.kept_graphs.store import DiskGraphs
@@ -58,6 +60,21 @@ def test_a_length_that_is_new_needs_no_graph(begin: Begin) -> None:
     begin()
     with nothing_is_built():
         assert compute_buffers(asked(LONG)) == alone
+
+
+def test_inputs_that_do_not_tell_enough_are_known_as_such(begin: Begin) -> None:
+    """Where a device copies matrices of the host also for single tokens, the graph without their types is not tried."""
+    model = load_model("qwen3-30b-a3b:Q4_K_M")
+    case = question(model, backends=("cuda", "cuda"), parallel=40, context_tokens=40960, on_host=20)
+    forget()
+    with pytest.raises(TypesMatterError):
+        reserve._generation(graph_inputs(case, symbolic=True, types_matter=False))
+    alone = compute_buffers(case)
+    begin()
+    assert compute_buffers(case) == alone
+    begin()
+    with nothing_is_built():
+        assert compute_buffers(case) == alone
 
 
 def test_quants_of_one_shape_share_what_is_kept(begin: Begin) -> None:

@@ -21,7 +21,7 @@ Counts: TypeAlias = tuple[int, ...]
 Sizes: TypeAlias = tuple[int, ...]
 """Bytes of the buffers, the host's last."""
 GraphPieces: TypeAlias = Sequence[Sequence[Pieces]]
-"""Of each graph the pieces in each buffer."""
+"""Of each graph the pieces in each buffer; no graph where its inputs do not tell what it needs (TypesMatterError)."""
 Description: TypeAlias = tuple[Any, ...]
 """Numbers, words, None, types of tensors, and sequences of such; equal where graphs of one model are."""
 

@@ -95,8 +95,14 @@ class Graphs:
     def _found(self) -> Sequence[Sequence[Footprint]]:
         kept = self._kept.pieces()
         if kept is not None:
+            if not kept:
+                raise TypesMatterError
             return [list(map(Footprint, self._rules, graph)) for graph in kept]
-        built = self._build()
+        try:
+            built = self._build()
+        except TypesMatterError:
+            self._kept.keep_pieces(())
+            raise
         self._kept.keep_pieces([[footprint.pieces for footprint in graph] for graph in built])
         return built
 
