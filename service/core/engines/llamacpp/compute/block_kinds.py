@@ -91,7 +91,7 @@ def representatives(
     """
     if architecture_graph(model.architecture).replays:
         whole = every_block or reordered
-        return _replayed(model, hp, slots, len(backends), moved, with_types=with_types, every_block=whole)
+        return _replayed(model, hp, slots, len(backends), moved, every_block=whole)
     window = REORDERED_WINDOW if reordered else WINDOW
     layers: list[int] = []
     stands_for = list(range(len(backends)))
@@ -125,20 +125,23 @@ def _replayed(
     n_devices: int,
     moved: Mapping[str, int],
     *,
-    with_types: bool,
     every_block: bool,
 ) -> Representatives:
-    """Blocks whose memory events are those of all blocks once they are repeated."""
-    elsewhere = _moved_by_block(model, moved, with_types=with_types) if moved else {}
+    """Blocks whose memory events are those of all blocks once they are repeated.
+
+    Types of quantised weights do not tell blocks apart: only sizes of copies of these depend on them.
+    """
+    elsewhere = _moved_by_block(model, moved, with_types=False) if moved else {}
+    floats = _float_types(model)
     layers: list[int] = []
     kinds: list[Hashable] = []
     templates: list[int] = []
     for run in slots.runs:
         end = min(run.end, hp.n_layer)
-        typed = with_types and run.device == CPU
         signatures = [
-            (run.device, each) for each in _signatures(model, hp, run.first, end, elsewhere, typed=typed)
-        ]  # fmt: skip
+            (run.device, floats[il], each)
+            for il, each in enumerate(_signatures(model, hp, run.first, end, elsewhere, typed=False), run.first)
+        ]
         kept, repeated = replayed_blocks(signatures)
         position = {block: len(layers) + at for at, block in enumerate(kept)}
         layers += range(run.first, max(run.first, end)) if every_block else [run.first + block for block in kept]
@@ -197,6 +200,19 @@ def _signatures(
     return [
         (kinds[il], elsewhere.get(il), types[il] if il < len(types) else None, il == last) for il in range(first, end)
     ]
+
+
+@lru_cache(maxsize=256)
+def _float_types(model: Model) -> tuple[int, ...]:
+    """A number per block, equal where the weights of two blocks that are not quantised have the same types."""
+    numbers: dict[Hashable, int] = {}
+    return tuple(
+        numbers.setdefault(
+            frozenset((name, tensor.type.id) for name, tensor in block.items() if tensor.type.block_elements == 1),
+            len(numbers),
+        )
+        for block in weight_table(model).blocks
+    )
 
 
 @lru_cache(maxsize=256)

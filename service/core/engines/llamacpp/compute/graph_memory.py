@@ -28,6 +28,7 @@ from service.core.engines.llamacpp.compute.schedule import OFFLOAD_MIN_BATCH, Sp
 from service.core.engines.llamacpp.compute.scratch import add_scratch
 from service.core.engines.llamacpp.compute.sections import follow_sections, shares_of
 from service.core.engines.llamacpp.compute.vulkan_order import vulkan_order
+from service.core.engines.llamacpp.compute.weight_copies import UnknownWeightError, weight_copies
 from service.core.engines.llamacpp.compute.weights import WeightTable, weight_table
 from service.core.engines.llamacpp.graphs import Build, architecture_graph, draft_layers_graph
 from service.core.engines.llamacpp.graphs.context import GraphContext
@@ -190,7 +191,7 @@ def graph_memory(inputs: GraphInputs, batch: Batch, *, fused_post: bool) -> tupl
     try:
         with placed_graph(inputs, batch, fused_post=fused_post) as graph:
             return memory_of(inputs, graph)
-    except NoReplayError:
+    except (NoReplayError, UnknownWeightError):
         whole = replace(inputs, built=without_replay(inputs.built, inputs.hp.n_layer))
         return graph_memory(whole, batch, fused_post=fused_post)
 
@@ -217,7 +218,11 @@ def memory_of(inputs: GraphInputs, graph: Graph) -> tuple[Footprint, ...]:
         if part.place < host:
             part.nodes = _optimised(part.nodes, backends[part.place], inputs.rules)
     if repeated:
-        lives = replayed(*follow_sections(graph, plan, shares, host + 1), repeated)
+        built, followed = follow_sections(graph, plan, shares, host + 1)
+        copies = weight_copies(
+            plan.splits, built, inputs.built.layers, weight_table(inputs.model), rules_of_buffers(backends)
+        )
+        lives = replayed(built, followed, repeated, copies)
     else:
         lives = trace((*plan.copies, *graph.leafs), plan.steps, host + 1)
     rules = rules_of_buffers(backends)

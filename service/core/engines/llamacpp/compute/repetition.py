@@ -7,6 +7,9 @@ from collections.abc import Hashable, Sequence
 WINDOW = 3
 """Blocks that together determine the memory of the last of them."""
 
+REPEATED_WINDOW = 2
+"""Blocks that together determine what the allocator does for the last of them, whatever the addresses."""
+
 REORDERED_WINDOW = 5
 """The same where a backend computes nodes of one block between those of others."""
 
@@ -47,14 +50,14 @@ def kept_blocks(signatures: Sequence[Hashable], cycle: int = CYCLE, window: int 
 def replayed_blocks(signatures: Sequence[Hashable]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Indices of the blocks of one run to build, and for every block the one whose memory events it repeats.
 
-    A block is repeated only where it and the two before it are like the one that is built and the two before that. The
+    A block is repeated only where it and the one before it are like the one that is built and the one before that. The
     first and the last block of each kind are like no other: they begin and end the lives of what their kind shares.
     """
     first = {signature: i for i, signature in reversed(list(enumerate(signatures)))}
     last = {signature: i for i, signature in enumerate(signatures)}
     placed = [(each, first[each] == i, last[each] == i) for i, each in enumerate(signatures)]
-    kept = kept_blocks(placed, cycle=1)
-    grams = [tuple(placed[max(0, i - WINDOW + 1) : i + 1]) for i in range(len(placed))]
+    kept = kept_blocks(placed, cycle=1, window=REPEATED_WINDOW)
+    grams = [tuple(placed[max(0, i - REPEATED_WINDOW + 1) : i + 1]) for i in range(len(placed))]
     like, built = dict[tuple[Hashable, ...], int](), set(kept)
     templates = []
     for i, gram in enumerate(grams):

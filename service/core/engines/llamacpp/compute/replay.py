@@ -16,22 +16,28 @@ from itertools import accumulate, chain
 
 from service.core.engines.llamacpp.compute.liveness import Lives
 from service.core.engines.llamacpp.compute.sections import Chunk, Sections
+from service.core.engines.llamacpp.compute.weight_copies import WeightCopy
 
 
 class NoReplayError(Exception):
     """Blocks that are alike do not take and give back memory alike."""
 
 
-def replayed(built: Sections, lives: Lives, repeated: Sequence[int]) -> Lives:
+def replayed(built: Sections, lives: Lives, repeated: Sequence[int], copies: Mapping[int, WeightCopy]) -> Lives:
     """The events of all blocks; lives: those of the built ones, followed section by section.
 
-    repeated: for every block of a model, the position among the built ones of that which it repeats. Raises
-    NoReplayError where what a block reads of earlier ones cannot be told for those that repeat it.
+    repeated: for every block of a model, the position among the built ones of that which it repeats. copies: pieces
+    that are as large as weights of the block. Raises NoReplayError where what a block reads of earlier ones cannot be
+    told for those that repeat it, UnknownWeightError where a weight has no counterpart there.
     """
     templates = [0, *(1 + template for template in repeated)]
-    made = _Instances(built, lives, templates)
+    made = _Instances(built, lives, templates, copies)
     found = Lives(len(lives.events))
-    found.sizes = [lives.sizes[piece] for template in templates for piece in built.pieces[template]]
+    found.sizes = [
+        copies[piece].bytes_in(block) if piece in copies else lives.sizes[piece]
+        for block, template in enumerate(templates, -1)
+        for piece in built.pieces[template]
+    ]
     for section, chunk in _in_order(built, templates):
         names = made.names[section]
         for events, more in zip(found.events, chunk, strict=True):
@@ -66,8 +72,10 @@ def _in_order(built: Sections, templates: Sequence[int]) -> Iterator[tuple[int, 
 class _Instances:
     """Sections of all blocks; names: for each, its own and others' pieces by those of the section that it repeats."""
 
-    def __init__(self, built: Sections, lives: Lives, templates: Sequence[int]) -> None:
-        self._built, self._lives, self._templates = built, lives, templates
+    def __init__(
+        self, built: Sections, lives: Lives, templates: Sequence[int], copies: Mapping[int, WeightCopy]
+    ) -> None:
+        self._built, self._lives, self._templates, self._copies = built, lives, templates, copies
         self._first = [0, *accumulate([len(built.pieces[template]) for template in templates])]
         self._owner: dict[int, tuple[int, int]] = {
             piece: (section, number)
@@ -91,9 +99,13 @@ class _Instances:
         if whose is None:
             raise NoReplayError
         pieces, alike = self._built.pieces[owner], self._built.pieces[self._templates[whose]]
-        if len(alike) != len(pieces) or self._lives.sizes[alike[number]] != self._lives.sizes[piece]:
+        if len(alike) != len(pieces) or self._size(alike[number]) != self._size(piece):
             raise NoReplayError
         return self._first[whose] + number
+
+    def _size(self, piece: int) -> object:
+        """What the size of a piece is, or depends on."""
+        return self._copies.get(piece) or self._lives.sizes[piece]
 
     def remains(self) -> dict[int, int]:
         """Pieces that are what is kept of another, by number."""

@@ -31,13 +31,14 @@ class Sections:
 
     upfront: for each kind of what is placed before all nodes, events of each section. parts: of each section its shares
     of splits, as events of copies and of nodes. continues: whether the first of these belongs to a split that an
-    earlier section began. pieces: those that each section takes.
+    earlier section began. pieces: those that each section takes; nodes: what each piece is taken for.
     """
 
     upfront: list[list[Chunk]]
     parts: list[list[tuple[Chunk, Chunk]]]
     continues: list[bool]
     pieces: list[list[int]]
+    nodes: list[Node]
 
     def mentioned(self, section: int, remains: Mapping[int, int]) -> set[int]:
         """Pieces that a section takes or gives back, or keeps a part of."""
@@ -73,12 +74,13 @@ def follow_sections(
     graph: Graph, plan: Schedule, shares: Sequence[Sequence[_Share]], n_backends: int
 ) -> tuple[Sections, Lives]:
     """Walk through a graph section by section; `plan` as backends want it."""
-    lives, n_sections = Lives(n_backends), len(graph.begins) + 1
+    lives, n_sections = _NotedLives(n_backends), len(graph.begins) + 1
     found = Sections(
         upfront=[],
         parts=[[] for _ in range(n_sections)],
         continues=[False] * n_sections,
         pieces=[[] for _ in range(n_sections)],
+        nodes=lives.nodes,
     )
     recorder = _Recorder(lives, found)
     for kind in _upfront(graph, plan, shares):
@@ -92,6 +94,25 @@ def follow_sections(
                 found.continues[section] = number > 0
             found.parts[section].append((chunk, recorder.followed(section, computed)))
     return found, lives
+
+
+class _NotedLives(Lives):
+    """The same, with a note of what each piece is taken for."""
+
+    __slots__ = ("nodes",)
+
+    def __init__(self, n_backends: int) -> None:
+        super().__init__(n_backends)
+        self.nodes: list[Node] = []
+
+    def take(self, node: Node) -> None:
+        super().take(node)
+        self.nodes.append(node)
+
+    def take_over(self, node: Node, src: Node) -> None:
+        super().take_over(node, src)
+        if len(self.sizes) > len(self.nodes):
+            self.nodes.append(node)
 
 
 class _Recorder:

@@ -37,6 +37,10 @@ class WeightTable:
             self.nodes[key] = found
         return found
 
+    def sites(self) -> Mapping[Node, tuple[int, str]]:
+        """Block (-1: none) and name of every weight that was asked for."""
+        return {node: (block, name) for (block, name, _), node in list(self.nodes.items())}
+
 
 def weight_node(tensor: Tensor, backend: int) -> Node:
     """A weight in `backend`'s memory."""
