@@ -56,6 +56,12 @@ def _rules_in_force(rules: VersionRules) -> frozenset[Rule]:
     return frozenset(change.rule for change in CHANGES if rules.has(change.rule))
 
 
+def _of_any_length(ctx: ContextNumbers) -> ContextNumbers:
+    """The context with a symbolic number of cells."""
+    far = SYMBOLS["base"]
+    return replace(ctx, n_ctx=far, n_ctx_seq=far, n_batch=ctx.n_tokens, n_ubatch=ctx.n_tokens)
+
+
 def graph_inputs(
     question: ComputeQuestion, *, symbolic: bool, every_block: bool = False, types_matter: bool = True
 ) -> GraphInputs:
@@ -63,10 +69,7 @@ def graph_inputs(
 
     types_matter: off for batches of which devices copy no weights of the host.
     """
-    ctx = question.ctx
-    if symbolic:
-        far = SYMBOLS["base"]
-        ctx = replace(ctx, n_ctx=far, n_ctx_seq=far, n_batch=ctx.n_tokens, n_ubatch=ctx.n_tokens)
+    ctx = _of_any_length(question.ctx) if symbolic else question.ctx
     op_offload = question.op_offload and any(buffer_rules(backend).offloads_ops for backend in question.backends)
     model, hp, slots, moved = question.model, question.hp, question.slots, question.tensor_location
     types_matter = types_matter and op_offload and (not slots.fully_offloaded or bool(moved))
@@ -83,7 +86,8 @@ def graph_inputs(
             question.backends,
             moved,
             with_types=types_matter,
-            every_block=every_block or not ctx.offload_kqv,
+            every_block=every_block,
+            host_caches=not ctx.offload_kqv,
             reordered="vulkan" in question.backends and question.rules.has("vulkan_reorders"),
         )
     )

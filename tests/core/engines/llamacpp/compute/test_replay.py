@@ -64,6 +64,13 @@ def test_repeated_events_are_those_of_all_blocks(name: str, case: dict[str, Any]
     assert differing(question(load_model(name), context_tokens=16_384, **case)) == []
 
 
+@pytest.mark.parametrize("name", [name for name in MODELS if not name.startswith("deepseek-v4")])
+def test_repeated_events_are_those_of_all_blocks_with_caches_on_the_host(name: str) -> None:
+    """Every block is cut into splits, whose copies are repeated as well."""
+    case: dict[str, Any] = {"backends": ("cuda", "rpc"), "kv_offload": False, "n_cpu_moe": 7}
+    assert differing(question(load_model(name), context_tokens=16_384, **case)) == []
+
+
 def test_what_cannot_be_repeated_is_built_whole() -> None:
     """Blocks that are taken for others which they are not like: an error by itself, and all blocks in an answer."""
     asked = question(load_model("glm-5.1:Q4_K_M"), backends=("cuda",), context_tokens=16_384)
