@@ -27,6 +27,7 @@ CREATE TABLE IF NOT EXISTS graphs (key BLOB PRIMARY KEY, used_at INTEGER NOT NUL
 CREATE INDEX IF NOT EXISTS graphs_by_use ON graphs (used_at);
 CREATE TABLE IF NOT EXISTS sizes (key BLOB, counts BLOB, sizes BLOB NOT NULL, PRIMARY KEY (key, counts)) WITHOUT ROWID;
 """
+_LAST_TABLE: Final = "sizes"
 
 
 class GraphRow(NamedTuple):
@@ -120,9 +121,13 @@ class GraphFile:
         self._reading = self._writing = None
 
     def _reader(self) -> sqlite3.Connection | None:
-        """A connection once there is a file."""
+        """A connection once there is a file whose first writer has laid it out."""
         if self._reading is None and self.path.is_file():
-            self._reading = self._connected("rw", _READ_WAIT_S)
+            reading = self._connected("rw", _READ_WAIT_S)
+            if not _is_laid_out(reading):
+                reading.close()
+                return None
+            self._reading = reading
         return self._reading
 
     def _writer(self) -> sqlite3.Connection:
@@ -158,6 +163,11 @@ _INHERITED: Final[list[sqlite3.Connection]] = []
 """Connections of a parent process: to close them here would end its locks."""
 
 
+def _is_laid_out(connection: sqlite3.Connection) -> bool:
+    """Whether all tables are there: the file is there a moment before them."""
+    return connection.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (_LAST_TABLE,)).fetchone() is not None
+
+
 def _used_bytes(connection: sqlite3.Connection) -> int:
     pages, free = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count"))
     return int(pages - free) * _PAGE_BYTES
@@ -175,6 +185,6 @@ def contents(path: Path) -> Contents | None:
     if not path.is_file():
         return None
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=_WRITE_WAIT_S)) as reading:
-        (graphs,) = reading.execute("SELECT count(*) FROM graphs").fetchone()
+        (graphs,) = reading.execute("SELECT count(*) FROM graphs").fetchone() if _is_laid_out(reading) else (0,)
     log = path.with_name(path.name + "-wal")
     return Contents(graphs, path.stat().st_size + (log.stat().st_size if log.is_file() else 0))

@@ -12,6 +12,7 @@ import httpx2
 import pytest
 
 from tests.containers.dockerfile import IMAGE_PATHS, NEEDS_ROOT, Image, instructions, last
+from tests.faults.test_database_away import eventually
 from tests.servers import free_port, wait_until_ready
 
 pytestmark = pytest.mark.xdist_group("image")
@@ -84,12 +85,13 @@ def test_traces_are_refused_where_their_packages_are_not(image: Image) -> None:
 
 
 def test_nothing_is_written_outside_its_data(image: Image, address: str) -> None:
-    """Nothing could be, and after all of that nothing but the database and the graphs of plans was: no byte code."""
-    assert httpx2.get(f"{address}/readyz", timeout=20).status_code == 200
+    """Nothing could be, and after a plan nothing but the database and the plan's graphs was: no byte code."""
+    assert httpx2.post(f"{address}/plan", json=QUESTION, timeout=20).status_code == 200
     package = image.root / "opt" / "rigfit"
     with pytest.raises(subprocess.CalledProcessError):
         image.run([*UNPRIVILEGED, "touch", str(package / "written")])
     data = Path(image.here(image.workdir))
+    assert eventually((data / "cache").is_dir, within_s=10)
     assert {path.name.partition("-")[0] for path in data.iterdir()} == {"rigfit.sqlite3", "cache"}
     began = (data / "rigfit.sqlite3").stat().st_ctime
     assert all(path.lstat().st_mtime < began for path in image.root.rglob("*") if data not in (path, *path.parents))

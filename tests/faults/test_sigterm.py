@@ -74,7 +74,7 @@ def test_a_request_that_is_being_sent_is_answered(sqlite: Databases, cut_at: int
     """What began to come before the end is waited for and answered, and its connection is closed."""
     with running(RIGFIT_DATABASE_URL=sqlite.copy_of("seeded", migrate_and_seed)) as service:
         wait_until_ready(service.process, f"{service.address}/readyz")
-        body = json.dumps(question()).encode()
+        body = json.dumps({**question(), "workload": {"context_tokens": 4096}}).encode()
         request = HEAD + f"content-length: {len(body)}\r\n\r\n".encode() + body
         with connected(service) as connection:
             connection.sendall(request[:cut_at])

@@ -50,3 +50,20 @@ def test_a_file_is_begun_by_the_first_who_writes(tmp_path: Path) -> None:
     file.discard()
     assert list(file.path.parent.iterdir()) == []
     assert file.known(b"key") is None
+
+
+def test_a_file_that_is_just_being_begun_holds_nothing(tmp_path: Path) -> None:
+    """It is there a moment before its tables: whoever reads in between looks again, and finds what comes."""
+    reader, writer = GraphFile(tmp_path, 1 << 20), GraphFile(tmp_path, 1 << 20)
+    with closing(sqlite3.connect(reader.path)) as begun:
+        begun.execute("PRAGMA journal_mode = WAL")
+        begun.execute("CREATE TABLE graphs (key BLOB PRIMARY KEY, used_at INTEGER NOT NULL, pieces BLOB NOT NULL)")
+    assert (reader.known(b"key"), reader.pieces(b"key")) == (None, None)
+    found = contents(reader.path)
+    assert found is not None
+    assert found.graphs == 0
+    writer.keep([GraphRow(b"key", b"pieces")], [SizesRow(b"key", b"counts", b"sizes")], [], 1)
+    assert reader.pieces(b"key") == b"pieces"
+    assert reader.known(b"key") == (1, [(b"counts", b"sizes")])
+    reader.close()
+    writer.close()

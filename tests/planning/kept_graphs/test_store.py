@@ -135,7 +135,8 @@ def torn(path: Path) -> None:
 def of_another(path: Path) -> None:
     path.unlink()
     with closing(sqlite3.connect(path)) as database:
-        database.execute("CREATE TABLE graphs (name TEXT)")
+        for table in ("graphs", "sizes"):
+            database.execute(f"CREATE TABLE {table} (name TEXT)")
 
 
 @pytest.mark.parametrize(("spoil", "is_begun_anew"), [(no_database, True), (torn, True), (of_another, False)])
