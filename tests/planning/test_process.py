@@ -16,6 +16,25 @@ seldom_collect()
 print(gc.get_freeze_count() > 0, all(now > then for now, then in zip(gc.get_threshold(), before)), gc.isenabled())
 """
 
+LOOKING = """
+import weakref
+from service.planning.process import look_among_new, seldom_collect
+
+class Linked:
+    pass
+
+seldom_collect()
+cycle = Linked()
+cycle.itself = cycle
+gone = weakref.ref(cycle)
+del cycle
+seen = []
+for _ in range(100):
+    look_among_new()
+    seen.append(gone() is None)
+print(seen[0], seen[-1])
+"""
+
 SHARED = "from service.planning.process import share_one_heap; share_one_heap()"
 HEAPS = """
 import ctypes
@@ -51,6 +70,12 @@ def test_cycles_are_looked_for_seldom_but_still() -> None:
     """What is there already is left out, and what comes later is still collected."""
     shown = subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, check=True)
     assert shown.stdout.split() == ["True", "True", "True"]
+
+
+def test_cycles_of_the_last_plans_are_found_soon() -> None:
+    """Not after each plan, but long before as many objects were made as are waited for elsewhere."""
+    shown = subprocess.run([sys.executable, "-c", LOOKING], capture_output=True, text=True, check=True)
+    assert shown.stdout.split() == ["False", "True"]
 
 
 def test_threads_share_one_heap() -> None:

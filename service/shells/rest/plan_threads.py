@@ -7,6 +7,8 @@ from typing import ParamSpec, TypeVar
 from anyio import CapacityLimiter, to_thread
 from fastapi import Request
 
+from service.planning.process import look_among_new
+
 PLAN_THREADS = 40
 """As many as the framework has for everything else."""
 
@@ -17,4 +19,7 @@ T = TypeVar("T")
 async def in_plan_thread(request: Request, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Call what plans, in a thread that no request waits in for the database."""
     limiter: CapacityLimiter = request.app.state.plan_threads
-    return await to_thread.run_sync(partial(call, *args, **kwargs), limiter=limiter)
+    try:
+        return await to_thread.run_sync(partial(call, *args, **kwargs), limiter=limiter)
+    finally:
+        look_among_new()
