@@ -10,6 +10,7 @@ from anyio import CapacityLimiter
 from fastapi import Depends, FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
+from service import __version__
 from service.planning.access.ring import KeyRing
 from service.planning.batch.limits import Limits
 from service.planning.batch.processes import BatchProcesses
@@ -117,7 +118,7 @@ def create_app(settings: Settings) -> FastAPI:
             database.dispose()
 
     app = FastAPI(
-        title="Rigfit", version="0.1.0", summary="Will this model fit on these GPUs, and how fast will it run?",
+        title="Rigfit", version=__version__, summary="Will this model fit on these GPUs, and how fast will it run?",
         description=DESCRIPTION, lifespan=lifespan, redoc_url=None, docs_url=None,
         generate_unique_id_function=operation_id, telemetry=tracing.telemetry,
     )  # fmt: skip

@@ -22,6 +22,7 @@ from opentelemetry.trace import format_trace_id, get_current_span
 from sqlalchemy import Engine
 from starlette.types import Scope
 
+from service import __version__
 from service.planning.observing import Observer
 from service.shells.rest.trace import HEADER, Trace
 from service.shells.serving.access_log import PROBED
@@ -114,4 +115,4 @@ class _WithoutQueries(SpanProcessor):
 def _resource() -> Resource:
     """This service, by the name that an operator gave it."""
     named = OTELResourceDetector().detect().attributes.get(SERVICE_NAME, "rigfit")
-    return Resource.create({SERVICE_NAME: named, SERVICE_VERSION: "0.1.0"})
+    return Resource.create({SERVICE_NAME: named, SERVICE_VERSION: __version__})

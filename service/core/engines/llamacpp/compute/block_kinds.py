@@ -93,8 +93,8 @@ def representatives(
     """
     if architecture_graph(model.architecture).replays:
         found = _replayed(model, hp, slots, len(backends), moved)
-        few = len(found.layers) <= _WORTH_REPEATING * hp.n_layer or not host_caches
-        return without_replay(found, hp.n_layer) if every_block or reordered or not few else found
+        pays = not host_caches or len(found.layers) <= _WORTH_REPEATING * hp.n_layer
+        return found if pays and not every_block and not reordered else without_replay(found, hp.n_layer)
     every_block = every_block or host_caches
     window = REORDERED_WINDOW if reordered else WINDOW
     layers: list[int] = []
